@@ -1,0 +1,98 @@
+/* host: the inside of a tide_host, for the core's own rooms.
+ *
+ * host.c makes the rooms, in this order, and closes them in the reverse one. A
+ * room gets a pointer to what it needs of the others, never the host.
+ * Only core/lua/ (the bindings) and host.c itself include this header.
+ */
+#ifndef TIDE_HOST_H
+#define TIDE_HOST_H
+
+#include <lua.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <uv.h>
+
+#include "clock.h"
+#include "interrupt.h"
+#include "log.h"
+#include "moontide.h"
+#include "notify.h"
+#include "owner.h"
+#include "signals.h"
+#include "state.h"
+#include "watchdog.h"
+#include "work.h"
+
+struct tide_http; /* core/http/http.h */
+
+/* How the host came to its process; Lua sees the name. */
+typedef enum tide_mode {
+  TIDE_MODE_PROCESS,  /* the moontide binary: TIDE_PROCESS */
+  TIDE_MODE_MODULE,   /* require "moontide" in a stock interpreter */
+  TIDE_MODE_EMBEDDED, /* a C program */
+} tide_mode;
+
+struct tide_host {
+  uv_loop_t own_loop;
+  uv_loop_t *loop;
+  lua_State *L;
+  bool owns_loop;
+  bool owns_lua;
+  unsigned flags;
+  tide_mode mode;
+  char *name;
+  int argc;
+  char **argv;
+  int64_t startup_timeout_ms;
+  int64_t shutdown_timeout_ms;
+
+  tide_clock clock;
+  tide_log *log;
+  tide_lifecycle lifecycle;
+  tide_state_observer state_observer;
+  tide_work work;
+  tide_interrupt *interrupt; /* NULL without TIDE_INTERRUPT */
+  tide_watchdog *watchdog;   /* NULL in a module before it runs */
+  tide_signals *signals;     /* NULL without TIDE_SIGNALS */
+  tide_notify *notify;
+  struct tide_http *http;
+
+  /* The pump: Lua's run queue, turned after whatever entered Lua. */
+  tide_owner owner;
+  uv_prepare_t prepare;
+  uv_check_t check;
+  uv_idle_t idle;
+  uv_async_t async; /* the one referenced handle: keeps uv_run from returning */
+  bool pump_wanted;
+  int handles; /* of these four, still open */
+
+  uint64_t started_at; /* tide_clock_mono at tide_new */
+  uv_thread_t thread;
+  bool loaded;
+  bool started;
+  bool running;
+  bool stopped;
+  int exit_code;
+  char *last_error;
+  _Atomic(char *) drain_reason; /* asked for by tide_drain, not yet taken up */
+};
+
+/* Calls the function below `nargs` arguments in a slice of its own, protected,
+ * with a traceback, and asks the pump to turn afterwards. `deadline_ns` 0: 2 s
+ * from now. On an error returns false with the error message (traceback
+ * appended when it is a string) on the stack in place of function and
+ * arguments. The one way from C into Lua. */
+bool tide_host__enter(tide_host *host, int nargs, int nresults,
+                      uint64_t deadline_ns);
+/* As enter, and an error goes to the uncaught path. Leaves nothing on the stack
+ * after an error. `kind` is a literal for the log: "luv callback", "timer". */
+bool tide_host__call(tide_host *host, int nargs, int nresults,
+                     const char *kind);
+/* Hands the error on the top of the stack to the uncaught path; pops it. */
+void tide_host__uncaught(tide_host *host, const char *kind);
+/* Something was queued for the pump. */
+void tide_host__wake(tide_host *host);
+/* Ends tide_run with this code after the present loop turn. */
+void tide_host__stop(tide_host *host, int code);
+
+#endif

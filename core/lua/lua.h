@@ -1,0 +1,38 @@
+/* lua: what Lua sees of each room, one file a room, thin.
+ *
+ * Each tide_lua_open_X leaves one table on the stack, which becomes
+ * `moontide.core`.X. The functions in it carry the host as a light userdata in
+ * their first upvalue: tide_lua_host(L). They are for the Lua library; scripts
+ * do not see them, so they check what could crash and no more.
+ */
+#ifndef TIDE_LUA_H
+#define TIDE_LUA_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "../host.h"
+
+static inline tide_host *tide_lua_host(lua_State *L) {
+  return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* Makes a table of functions that know the host. */
+void tide_lua_newlib(lua_State *L, tide_host *host, const luaL_Reg *functions);
+
+void tide_lua_open_host(lua_State *L, tide_host *host);
+void tide_lua_open_clock(lua_State *L, tide_host *host);
+void tide_lua_open_state(lua_State *L, tide_host *host);
+void tide_lua_open_log(lua_State *L, tide_host *host);
+void tide_lua_open_watchdog(lua_State *L, tide_host *host);
+void tide_lua_open_coroutine(lua_State *L, tide_host *host);
+void tide_lua_open_signals(lua_State *L, tide_host *host);
+void tide_lua_open_notify(lua_State *L, tide_host *host);
+void tide_lua_open_http(lua_State *L, tide_host *host);
+void tide_lua_open_health(lua_State *L, tide_host *host);
+
+/* Installs package.searchers and preload entries for the embedded library and
+ * for luv on the host's loop. */
+void tide_lua_open_loader(lua_State *L, tide_host *host);
+
+#endif

@@ -1,0 +1,44 @@
+-- Turns the Lua library into one C file of bytecode, so that the binary is one
+-- file. Debug information stays in: tracebacks need it.
+-- usage: lua5.4 embed.lua ROOT OUT.c FILE...
+local root, out = arg[1], arg[2]
+
+local function module_name(path)
+  local name = path:sub(#root + 2):gsub("%.lua$", ""):gsub("/", ".")
+  return (name:gsub("%.init$", ""))
+end
+
+local function bytes(code)
+  local lines, line = {}, {}
+  for i = 1, #code do
+    line[#line + 1] = tostring(code:byte(i))
+    if #line == 24 or i == #code then
+      lines[#lines + 1] = table.concat(line, ",")
+      line = {}
+    end
+  end
+  return table.concat(lines, ",\n")
+end
+
+local chunks, entries = {}, {}
+table.sort(arg)
+for i = 1, #arg do
+  local path = arg[i]
+  if path:sub(-4) == ".lua" and path ~= arg[0] then
+    local file = assert(io.open(path, "rb"))
+    local source = file:read("a")
+    file:close()
+    local name = module_name(path)
+    local code = string.dump(assert(load(source, "@moontide/" .. path:sub(#root + 11), "t")))
+    local id = #entries + 1
+    chunks[id] = ("static const unsigned char chunk_%d[] = {\n%s};\n"):format(id, bytes(code))
+    entries[id] = ("  {\"%s\", chunk_%d, sizeof chunk_%d},"):format(name, id, id)
+  end
+end
+
+local file = assert(io.open(out, "wb"))
+file:write("/* Made by scripts/embed.lua from lua/; not to be edited. */\n",
+  "#include \"lua/embedded.h\"\n", table.concat(chunks),
+  "const tide_embedded tide__embedded[] = {\n", table.concat(entries, "\n"),
+  "\n  {0, 0, 0},\n};\n")
+file:close()
