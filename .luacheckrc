@@ -1,0 +1,11 @@
+-- The Lua library, specs and examples run on Lua 5.4 and use no globals.
+std = "lua54"
+max_line_length = 100
+cache = false
+-- A callback takes what its caller gives, used or not.
+unused_args = false
+exclude_files = { "build*/**" }
+
+-- busted puts describe, it, assert and their like into the specs' globals.
+files["tests/spec/**"] = { std = "lua54+busted" }
+files["tests/e2e/**"] = { std = "lua54+busted" }
