@@ -36,8 +36,8 @@ bool tide_lifecycle_was_ready(const tide_lifecycle *lifecycle);
 bool tide_state_legal(tide_state from, tide_state to);
 
 /* Moves on. Returns 1 when it moved, 0 when it was there already (observers
- * hear nothing), TIDE_EINVAL for an illegal move, which asserts in debug
- * builds. */
+ * hear nothing), TIDE_EINVAL for an illegal move (a programming error of
+ * the caller, who makes it loud). */
 int tide_lifecycle_move(tide_lifecycle *lifecycle, tide_state to);
 
 /* The observer's memory is the caller's and must outlive its registration. An
