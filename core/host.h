@@ -33,6 +33,8 @@ typedef enum tide_mode {
 } tide_mode;
 
 struct tide_host {
+  tide_owner owner; /* first: the pump's handles point here */
+  tide_options options;
   uv_loop_t own_loop;
   uv_loop_t *loop;
   lua_State *L;
@@ -42,14 +44,13 @@ struct tide_host {
   tide_mode mode;
   char *name;
   int argc;
-  char **argv;
+  char **argv; /* the program's */
   int64_t startup_timeout_ms;
   int64_t shutdown_timeout_ms;
 
   tide_clock clock;
   tide_log *log;
   tide_lifecycle lifecycle;
-  tide_state_observer state_observer;
   tide_work work;
   tide_interrupt *interrupt; /* NULL without TIDE_INTERRUPT */
   tide_watchdog *watchdog;   /* NULL in a module before it runs */
@@ -58,13 +59,14 @@ struct tide_host {
   struct tide_http *http;
 
   /* The pump: Lua's run queue, turned after whatever entered Lua. */
-  tide_owner owner;
   uv_prepare_t prepare;
   uv_check_t check;
   uv_idle_t idle;
   uv_async_t async; /* the one referenced handle: keeps uv_run from returning */
   bool pump_wanted;
+  bool ran;    /* Lua ran since on_idle was last asked */
   int handles; /* of these four, still open */
+  int pump, idle_fn, uncaught_fn, drain_fn; /* Lua functions, LUA_NOREF */
 
   uint64_t started_at; /* tide_clock_mono at tide_new */
   uv_thread_t thread;
@@ -72,24 +74,47 @@ struct tide_host {
   bool started;
   bool running;
   bool stopped;
+  bool closing; /* tide_free has begun: no more Lua */
   int exit_code;
+  uint64_t log_close_timeout; /* ns */
   char *last_error;
   _Atomic(char *) drain_reason; /* asked for by tide_drain, not yet taken up */
 };
 
+/* Deadlines of an entry that are no point in time. */
+#define TIDE_ENTER_CALLBACK ((uint64_t)0)  /* 2 s from now */
+#define TIDE_ENTER_UNBOUNDED (UINT64_MAX)  /* the callee sets its own */
+
+/* As tide_new; TIDE_MODE_MODULE is for luaopen_moontide. */
+int tide_host__new(tide_host **out, const tide_options *options,
+                   tide_mode mode);
+
 /* Calls the function below `nargs` arguments in a slice of its own, protected,
- * with a traceback, and asks the pump to turn afterwards. `deadline_ns` 0: 2 s
- * from now. On an error returns false with the error message (traceback
+ * with a traceback, and asks the pump to turn afterwards. `deadline` is a time
+ * of tide_clock_mono() or one of the two above. On an error returns false with the error message (traceback
  * appended when it is a string) on the stack in place of function and
  * arguments. The one way from C into Lua. */
 bool tide_host__enter(tide_host *host, int nargs, int nresults,
-                      uint64_t deadline_ns);
+                      uint64_t deadline);
 /* As enter, and an error goes to the uncaught path. Leaves nothing on the stack
  * after an error. `kind` is a literal for the log: "luv callback", "timer". */
 bool tide_host__call(tide_host *host, int nargs, int nresults,
                      const char *kind);
 /* Hands the error on the top of the stack to the uncaught path; pops it. */
 void tide_host__uncaught(tide_host *host, const char *kind);
+/* The host that a Lua state belongs to; NULL when none. */
+tide_host *tide_host__of(lua_State *L);
+/* Makes watchdog and interrupts, where they are wanted and not there yet.
+ * Returns 0 or a negative libuv error. */
+int tide_host__watch(tide_host *host);
+/* Opens the signals room if it is not open yet. */
+int tide_host__open_signals(tide_host *host);
+/* One loop turn, blocking or not. False inside another. */
+bool tide_host__turn(tide_host *host, bool block);
+/* Runs Lua's queue until it is empty (for a virtual clock). */
+void tide_host__pump_dry(tide_host *host);
+/* Sets what tide_last_error tells; takes a copy. */
+void tide_host__set_error(tide_host *host, const char *message);
 /* Something was queued for the pump. */
 void tide_host__wake(tide_host *host);
 /* Ends tide_run with this code after the present loop turn. */

@@ -159,6 +159,13 @@ int tide_signals_early(void) {
   return 0;
 }
 
+void tide_signals_abandon(void) {
+  int number;
+  for (number = 1; number < SIGNAL_LIMIT; number++)
+    give_back(number);
+  atomic_store(&owned, false);
+}
+
 /* ---- in the loop ----------------------------------------------------------- */
 
 /* Several of a kind that came together are one delivery with the latest count,

@@ -29,6 +29,8 @@ typedef void (*tide_signal_fn)(void *arg, const tide_signal_info *info);
 /* Installs the handlers that only note. Returns UV_EBUSY when this process has
  * another owner. */
 int tide_signals_early(void);
+/* Undoes tide_signals_early when no tide_signals_open followed. */
+void tide_signals_abandon(void);
 /* Attaches to the loop; signals noted so far are delivered in its first turn.
  * Returns 0 or a negative libuv error. */
 int tide_signals_open(tide_signals **out, uv_loop_t *loop, tide_signal_fn fn,

@@ -17,6 +17,26 @@ static inline tide_host *tide_lua_host(lua_State *L) {
   return lua_touserdata(L, lua_upvalueindex(1));
 }
 
+/* A Lua function kept in the registry; replaces the one in *slot with the value
+ * at `index` (nil: none). */
+void tide_lua_keep(lua_State *L, int *slot, int index);
+
+/* ---- for host.c ---- */
+
+/* Makes or takes the Lua state, opens all rooms, loads the library. Returns 0,
+ * UV_ENOMEM, or TIDE_ELUA with tide_last_error. */
+int tide_lua_setup(tide_host *host);
+/* Starts the loaded script's main chunk as the first task. 0 or TIDE_ELUA. */
+int tide_lua_start(tide_host *host);
+/* Hands a signal to the script's side, in the turn that saw it. */
+void tide_lua_signal(tide_host *host, const tide_signal_info *info);
+/* Closes the luv handles that the script left open. */
+void tide_lua_close_handles(tide_host *host);
+/* Leaves a Lua state of the caller's as a state without a host. */
+void tide_lua_detach(tide_host *host);
+
+/* ---- the rooms ---- */
+
 /* Makes a table of functions that know the host. */
 void tide_lua_newlib(lua_State *L, tide_host *host, const luaL_Reg *functions);
 
@@ -30,6 +50,9 @@ void tide_lua_open_signals(lua_State *L, tide_host *host);
 void tide_lua_open_notify(lua_State *L, tide_host *host);
 void tide_lua_open_http(lua_State *L, tide_host *host);
 void tide_lua_open_health(lua_State *L, tide_host *host);
+
+/* The whole of `moontide.core`, left on the stack. */
+void tide_lua_open_core(lua_State *L, tide_host *host);
 
 /* Installs package.searchers and preload entries for the embedded library and
  * for luv on the host's loop. */

@@ -1,0 +1,355 @@
+/* host.c: makes the rooms of a host, runs them, and takes them down.
+ *
+ * Order of making: signals note from the very first; then loop, clock, log,
+ * watchdog, Lua. Order of taking down (tide_free): script handles through luv
+ * while Lua lives, then the core's handles, then the loop is run dry, then
+ * lua_close, then uv_loop_close. Any other order leaks or crashes: luv's close
+ * callbacks need Lua, and libuv needs a turn of the loop for each close.
+ */
+#include "host.h"
+
+#include <errno.h>
+#include <lauxlib.h>
+#include <lualib.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http/http.h"
+#include "lua/lua.h"
+#include "pump.h"
+
+#define SHUTDOWN_TOTAL_DEFAULT (40 * TIDE_SEC)
+#define LOG_CLOSE_DEFAULT (3 * TIDE_SEC)
+
+void tide_options_init(tide_options *options) {
+  memset(options, 0, sizeof *options);
+  options->size = sizeof *options;
+  options->startup_timeout_ms = -1;
+  options->shutdown_timeout_ms = -1;
+}
+
+/* ---- making ---------------------------------------------------------------- */
+
+static void on_severity(void *arg, tide_log_level level, const char *line,
+                        size_t length) {
+  const tide_options *options = arg;
+  options->on_log(options->arg, (tide_log_severity)level, line, length);
+}
+
+static int open_log(tide_host *host) {
+  tide_log_options options = {.fd = -1, .level = TIDE_LOG_INFO};
+  options.format = TIDE_LOG_JSON;
+  if (host->flags & TIDE_LOG_STDERR) {
+    options.fd = STDERR_FILENO;
+    if (isatty(STDERR_FILENO))
+      options.format = TIDE_LOG_LOGFMT;
+  }
+  if (host->options.on_log != NULL) {
+    options.fn = on_severity;
+    options.arg = &host->options;
+  }
+  return tide_log_open(&host->log, &options);
+}
+
+static void on_signal(void *arg, const tide_signal_info *info) {
+  tide_host *host = arg;
+  tide_lua_signal(host, info);
+  if (host->watchdog != NULL)
+    tide_watchdog_taken(host->watchdog);
+}
+
+int tide_host__open_signals(tide_host *host) {
+  int rc;
+  if (host->signals != NULL)
+    return 0;
+  rc = tide_signals_open(&host->signals, host->loop, on_signal, host);
+  if (rc == 0)
+    tide_signals_set_watchdog(host->signals, host->watchdog);
+  return rc;
+}
+
+static void on_overrun(void *arg, tide_total which) {
+  tide_host *host = arg;
+  host->options.on_overrun(host->options.arg, which == TIDE_TOTAL_SHUTDOWN);
+}
+
+int tide_host__watch(tide_host *host) {
+  tide_watchdog_options options = {.name = host->name, .arg = host};
+  bool interrupt = (host->flags & TIDE_INTERRUPT) != 0;
+  int rc;
+  if (host->watchdog != NULL)
+    return 0;
+  if (interrupt && host->interrupt == NULL) {
+    rc = tide_interrupt_init(&host->interrupt);
+    if (rc != 0)
+      return rc;
+  }
+  options.interrupt = host->interrupt;
+  options.shutdown_total = host->shutdown_timeout_ms >= 0
+                               ? (uint64_t)host->shutdown_timeout_ms * TIDE_MS
+                               : SHUTDOWN_TOTAL_DEFAULT;
+  if (!(host->flags & TIDE_EXIT) && host->options.on_overrun != NULL)
+    options.on_overrun = on_overrun;
+  rc = tide_watchdog_start(&host->watchdog, &options);
+  if (rc == 0 && host->signals != NULL)
+    tide_signals_set_watchdog(host->signals, host->watchdog);
+  return rc;
+}
+
+static int open_http(tide_host *host) {
+  tide_http_env env = {
+      .loop = host->loop,
+      .clock = &host->clock,
+      .log = host->log,
+      .lifecycle = &host->lifecycle,
+      .work = &host->work,
+      .started_at = host->started_at,
+  };
+  return tide_http_open(&host->http, &env);
+}
+
+static int open_loop(tide_host *host) {
+  int rc;
+  host->loop = host->options.loop;
+  if (host->loop == NULL) {
+    rc = uv_loop_init(&host->own_loop);
+    if (rc != 0)
+      return rc;
+    host->loop = &host->own_loop;
+    host->owns_loop = true;
+  }
+  rc = tide_clock_init(&host->clock, host->loop);
+  if (rc != 0)
+    return rc;
+  return tide_pump_open(host);
+}
+
+static int open_rooms(tide_host *host) {
+  bool watched = (host->flags & (TIDE_INTERRUPT | TIDE_EXIT)) != 0 ||
+                 host->options.on_overrun != NULL;
+  int rc;
+  if ((rc = open_loop(host)) != 0 || (rc = open_log(host)) != 0)
+    return rc;
+  if (watched && (rc = tide_host__watch(host)) != 0)
+    return rc;
+  if ((host->flags & TIDE_SIGNALS) &&
+      (rc = tide_host__open_signals(host)) != 0)
+    return rc;
+  if ((rc = tide_notify_open(&host->notify)) != 0)
+    return rc;
+  return open_http(host);
+}
+
+static int copy_options(tide_host *host, const tide_options *given) {
+  tide_options_init(&host->options);
+  if (given != NULL) {
+    if (given->size != sizeof *given)
+      return TIDE_EINVAL;
+    host->options = *given;
+  }
+  host->flags = host->options.flags;
+  host->argc = host->options.argc;
+  host->argv = host->options.argv;
+  host->startup_timeout_ms = host->options.startup_timeout_ms;
+  host->shutdown_timeout_ms = host->options.shutdown_timeout_ms;
+  host->mode = host->flags == TIDE_PROCESS ? TIDE_MODE_PROCESS
+                                           : TIDE_MODE_EMBEDDED;
+  if (host->options.name != NULL) {
+    host->name = strdup(host->options.name);
+    if (host->name == NULL)
+      return UV_ENOMEM;
+  }
+  return 0;
+}
+
+static void ignore_sigpipe(void) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, NULL);
+}
+
+int tide_host__new(tide_host **out, const tide_options *options,
+                   tide_mode mode) {
+  tide_host *host;
+  int rc;
+  *out = NULL;
+  if (options != NULL && options->size == sizeof *options &&
+      (options->flags & TIDE_SIGNALS) && (rc = tide_signals_early()) != 0)
+    return rc;
+  host = calloc(1, sizeof *host);
+  if (host == NULL)
+    return UV_ENOMEM;
+  host->started_at = tide_clock_mono();
+  host->thread = uv_thread_self();
+  host->pump = host->idle_fn = host->uncaught_fn = host->drain_fn = LUA_NOREF;
+  host->log_close_timeout = LOG_CLOSE_DEFAULT;
+  tide_lifecycle_init(&host->lifecycle);
+  tide_work_init(&host->work);
+  rc = copy_options(host, options);
+  if (rc == 0 && mode == TIDE_MODE_MODULE)
+    host->mode = mode;
+  if (rc == 0 && (host->flags & TIDE_SIGPIPE))
+    ignore_sigpipe();
+  if (rc == 0)
+    rc = open_rooms(host);
+  if (rc == 0)
+    rc = tide_lua_setup(host);
+  if (rc != 0) {
+    tide_free(host);
+    return rc;
+  }
+  *out = host;
+  return 0;
+}
+
+int tide_new(tide_host **out, const tide_options *options) {
+  return tide_host__new(out, options, TIDE_MODE_EMBEDDED);
+}
+
+/* ---- loading and running --------------------------------------------------- */
+
+tide_state tide_host_state(const tide_host *host) {
+  return tide_lifecycle_state(&host->lifecycle);
+}
+
+const char *tide_last_error(const tide_host *host) {
+  return host->last_error != NULL ? host->last_error : "";
+}
+
+void tide_host__set_error(tide_host *host, const char *message) {
+  free(host->last_error);
+  host->last_error = strdup(message); /* NULL reads as "" */
+}
+
+static bool on_loop_thread(const tide_host *host) {
+  uv_thread_t self = uv_thread_self();
+  return uv_thread_equal(&host->thread, &self) != 0;
+}
+
+int tide_start(tide_host *host) {
+  if (!on_loop_thread(host))
+    return TIDE_ETHREAD;
+  if (!host->loaded || host->started)
+    return TIDE_ESTATE;
+  host->started = true;
+  return tide_lua_start(host);
+}
+
+void tide_host__stop(tide_host *host, int code) {
+  host->exit_code = code;
+  host->stopped = true;
+  uv_stop(host->loop); /* also ends a poll that is about to begin */
+}
+
+/* The end of a process whose life is the host's: whatever Lua's print left in
+ * the streams, then the log, then no further cleanup, which would only cost
+ * time (closing a large Lua state takes longer than a drain). */
+static void end_process(tide_host *host) {
+  int code = host->exit_code;
+  fflush(NULL);
+  tide_log_flush(host->log, host->log_close_timeout);
+#ifdef TIDE_FULL_TEARDOWN
+  tide_free(host);
+  exit(code);
+#else
+  _exit(code);
+#endif
+}
+
+int tide_run(tide_host *host) {
+  if (!on_loop_thread(host))
+    return TIDE_ETHREAD;
+  if (host->running)
+    return TIDE_EREENTRANT;
+  if (!host->started)
+    return TIDE_ESTATE;
+  host->running = true;
+  while (!host->stopped)
+    uv_run(host->loop, UV_RUN_DEFAULT);
+  host->running = false;
+  if (host->flags & TIDE_EXIT)
+    end_process(host);
+  return host->exit_code;
+}
+
+bool tide_host__turn(tide_host *host, bool block) {
+  if (host->running)
+    return false;
+  host->running = true;
+  uv_run(host->loop, block ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+  host->running = false;
+  return true;
+}
+
+int tide_drain(tide_host *host, const char *reason) {
+  char *copy, *none = NULL;
+  if (tide_host_state(host) == TIDE_STOPPED)
+    return TIDE_ECANCELED;
+  copy = strdup(reason != NULL ? reason : "unknown");
+  if (copy == NULL)
+    return UV_ENOMEM;
+  if (!atomic_compare_exchange_strong(&host->drain_reason, &none, copy))
+    free(copy); /* one is on its way already; the first reason counts */
+  return uv_async_send(&host->async);
+}
+
+/* ---- taking down ----------------------------------------------------------- */
+
+static void close_lua(tide_host *host) {
+  if (host->L == NULL)
+    return;
+  if (host->owns_lua)
+    lua_close(host->L);
+  else
+    tide_lua_detach(host);
+  host->L = NULL;
+}
+
+static void close_loop(tide_host *host) {
+  if (host->loop == NULL)
+    return;
+  if (host->http != NULL)
+    tide_http_close(host->http);
+  if (host->signals != NULL)
+    tide_signals_close(host->signals);
+  if (host->clock.owner.magic == TIDE_OWNER_MAGIC)
+    tide_clock_close(&host->clock);
+  tide_pump_close(host);
+  /* A loop of the caller's may hold handles that never end: only turn it often
+   * enough for ours. An own one is run dry, so that luv's are done, too. */
+  if (host->owns_loop)
+    uv_run(host->loop, UV_RUN_DEFAULT);
+  else
+    uv_run(host->loop, UV_RUN_NOWAIT);
+}
+
+void tide_free(tide_host *host) {
+  if (host == NULL)
+    return;
+  host->closing = true;
+  if (host->signals == NULL && (host->flags & TIDE_SIGNALS))
+    tide_signals_abandon();
+  if (host->L != NULL)
+    tide_lua_close_handles(host);
+  close_loop(host);
+  close_lua(host);
+  if (host->owns_loop)
+    uv_loop_close(&host->own_loop);
+  if (host->watchdog != NULL)
+    tide_watchdog_stop(host->watchdog);
+  if (host->interrupt != NULL)
+    tide_interrupt_free(host->interrupt);
+  if (host->notify != NULL)
+    tide_notify_close(host->notify);
+  if (host->log != NULL)
+    tide_log_close(host->log, host->log_close_timeout);
+  free(atomic_load(&host->drain_reason));
+  free(host->last_error);
+  free(host->name);
+  free(host);
+}

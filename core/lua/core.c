@@ -1,0 +1,114 @@
+/* core.c: the table `moontide.core`, and how a Lua state gets its host. */
+#include <lualib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lua.h"
+
+/* Where a state's host is found; the address is the key. */
+static const char host_key;
+
+tide_host *tide_host__of(lua_State *L) {
+  tide_host *host;
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key);
+  host = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return host;
+}
+
+void tide_lua_newlib(lua_State *L, tide_host *host,
+                     const luaL_Reg *functions) {
+  lua_newtable(L);
+  lua_pushlightuserdata(L, host);
+  luaL_setfuncs(L, functions, 1);
+}
+
+void tide_lua_keep(lua_State *L, int *slot, int index) {
+  index = lua_absindex(L, index);
+  luaL_unref(L, LUA_REGISTRYINDEX, *slot);
+  *slot = LUA_NOREF;
+  if (lua_isnoneornil(L, index))
+    return;
+  lua_pushvalue(L, index);
+  *slot = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+void tide_lua_open_core(lua_State *L, tide_host *host) {
+  static const struct {
+    const char *name;
+    void (*open)(lua_State *L, tide_host *host);
+  } rooms[] = {
+      {"host", tide_lua_open_host},
+      {"clock", tide_lua_open_clock},
+      {"state", tide_lua_open_state},
+      {"log", tide_lua_open_log},
+      {"watchdog", tide_lua_open_watchdog},
+      {"coroutine", tide_lua_open_coroutine},
+      {"signals", tide_lua_open_signals},
+      {"notify", tide_lua_open_notify},
+      {"http", tide_lua_open_http},
+      {"health", tide_lua_open_health},
+  };
+  size_t i;
+  lua_createtable(L, 0, (int)(sizeof rooms / sizeof rooms[0]));
+  for (i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
+    rooms[i].open(L, host);
+    lua_setfield(L, -2, rooms[i].name);
+  }
+}
+
+/* Errors in finalizers are warnings; they belong in the log, not on stderr. */
+static void on_warning(void *arg, const char *message, int to_continue) {
+  tide_host *host = arg;
+  tide_field field = TIDE_F_STR("warning", message);
+  (void)to_continue;
+  if (message[0] == '@') /* "@on", "@off": control messages */
+    return;
+  tide_log_write(host->log, TIDE_LOG_WARN, "lua", "Lua warning", &field, 1);
+}
+
+/* Protected: everything here may raise (out of memory, a broken library). */
+static int setup(lua_State *L) {
+  tide_host *host = lua_touserdata(L, 1);
+  if (host->owns_lua) {
+    luaL_openlibs(L);
+    lua_setwarnf(L, on_warning, host);
+  }
+  lua_pushlightuserdata(L, host);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
+  tide_lua_open_loader(L, host);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "moontide.boot");
+  lua_call(L, 1, 1);
+  lua_getfield(L, -1, "load_library");
+  lua_call(L, 0, 0);
+  return 0;
+}
+
+int tide_lua_setup(tide_host *host) {
+  host->L = host->options.lua;
+  if (host->L == NULL) {
+    host->L = luaL_newstate();
+    if (host->L == NULL)
+      return UV_ENOMEM;
+    host->owns_lua = true;
+  }
+  lua_pushcfunction(host->L, setup);
+  lua_pushlightuserdata(host->L, host);
+  if (!tide_host__enter(host, 1, 0, TIDE_ENTER_UNBOUNDED)) {
+    tide_host__set_error(host, luaL_tolstring(host->L, -1, NULL));
+    lua_pop(host->L, 2);
+    return TIDE_ELUA;
+  }
+  return 0;
+}
+
+void tide_lua_detach(tide_host *host) {
+  lua_State *L = host->L;
+  luaL_unref(L, LUA_REGISTRYINDEX, host->pump);
+  luaL_unref(L, LUA_REGISTRYINDEX, host->idle_fn);
+  luaL_unref(L, LUA_REGISTRYINDEX, host->uncaught_fn);
+  luaL_unref(L, LUA_REGISTRYINDEX, host->drain_fn);
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
+}

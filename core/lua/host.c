@@ -1,0 +1,186 @@
+/* host.c: `moontide.core.host`: the loop, its pump, and the end. */
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "lua.h"
+
+static int set_pump(lua_State *L) {
+  tide_lua_keep(L, &tide_lua_host(L)->pump, 1);
+  return 0;
+}
+
+static int on_idle(lua_State *L) {
+  tide_lua_keep(L, &tide_lua_host(L)->idle_fn, 1);
+  return 0;
+}
+
+static int on_uncaught(lua_State *L) {
+  tide_lua_keep(L, &tide_lua_host(L)->uncaught_fn, 1);
+  return 0;
+}
+
+static int on_drain(lua_State *L) {
+  tide_lua_keep(L, &tide_lua_host(L)->drain_fn, 1);
+  return 0;
+}
+
+static int wake(lua_State *L) {
+  tide_host__wake(tide_lua_host(L));
+  return 0;
+}
+
+static int stop(lua_State *L) {
+  tide_host__stop(tide_lua_host(L), (int)luaL_checkinteger(L, 1));
+  return 0;
+}
+
+/* Whether anything but the host itself would keep the loop going. The host's
+ * own handles are unreferenced, all but the async one. */
+static int script_alive(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
+  uv_handle_t *own = (uv_handle_t *)&host->async;
+  int alive;
+  uv_unref(own);
+  alive = uv_loop_alive(host->loop);
+  uv_ref(own);
+  lua_pushboolean(L, alive);
+  return 1;
+}
+
+static int set_log_timeout(lua_State *L) {
+  lua_Number seconds = luaL_checknumber(L, 1);
+  tide_lua_host(L)->log_close_timeout =
+      (uint64_t)(seconds * (lua_Number)TIDE_SEC);
+  return 0;
+}
+
+static int check(lua_State *L, int rc) {
+  if (rc == 0)
+    return 0;
+  return luaL_error(L, "%s: %s", tide_err_name(rc), tide_strerror(rc));
+}
+
+/* A stock interpreter hands its process to the host here. */
+static int watch(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
+  if (host->mode == TIDE_MODE_MODULE)
+    host->flags |= TIDE_INTERRUPT | TIDE_EXIT;
+  return check(L, tide_host__watch(host));
+}
+
+static int run(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
+  if (host->running)
+    return luaL_error(L, "the host runs already");
+  host->running = true;
+  while (!host->stopped)
+    uv_run(host->loop, UV_RUN_DEFAULT);
+  host->running = false;
+  host->stopped = false;
+  lua_pushinteger(L, host->exit_code);
+  return 1;
+}
+
+static int turn(lua_State *L) {
+  if (!tide_host__turn(tide_lua_host(L), lua_toboolean(L, 1)))
+    return luaL_error(L, "the loop cannot be turned from inside itself");
+  return 0;
+}
+
+static int native_exit(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
+  int code = (int)luaL_checkinteger(L, 1);
+  tide_log_flush(host->log, host->log_close_timeout);
+  _exit(code);
+}
+
+static int load_file(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  if (luaL_loadfilex(L, path, "t") != LUA_OK) {
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+  }
+  return 1;
+}
+
+static int hrtime(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)tide_clock_mono());
+  return 1;
+}
+
+static void push_flags(lua_State *L, const tide_host *host) {
+  static const struct {
+    const char *name;
+    unsigned flag;
+  } flags[] = {
+      {"signals", TIDE_SIGNALS},     {"sigpipe", TIDE_SIGPIPE},
+      {"interrupt", TIDE_INTERRUPT}, {"manage", TIDE_MANAGE},
+      {"console", TIDE_CONSOLE},     {"log_stderr", TIDE_LOG_STDERR},
+      {"exit", TIDE_EXIT},
+  };
+  size_t i;
+  lua_newtable(L);
+  for (i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    lua_pushboolean(L, (host->flags & flags[i].flag) != 0);
+    lua_setfield(L, -2, flags[i].name);
+  }
+}
+
+static void push_options(lua_State *L, const tide_host *host) {
+  lua_newtable(L);
+  if (host->startup_timeout_ms >= 0) {
+    lua_pushnumber(L, (lua_Number)host->startup_timeout_ms / 1000);
+    lua_setfield(L, -2, "startup_timeout");
+  }
+  if (host->shutdown_timeout_ms >= 0) {
+    lua_pushnumber(L, (lua_Number)host->shutdown_timeout_ms / 1000);
+    lua_setfield(L, -2, "shutdown_timeout");
+  }
+}
+
+static void push_args(lua_State *L, const tide_host *host) {
+  int i;
+  lua_newtable(L);
+  for (i = 0; i < host->argc; i++) {
+    lua_pushstring(L, host->argv[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+}
+
+void tide_lua_open_host(lua_State *L, tide_host *host) {
+  static const char *const modes[] = {"process", "module", "embedded"};
+  static const luaL_Reg functions[] = {
+      {"set_pump", set_pump},
+      {"on_idle", on_idle},
+      {"on_uncaught", on_uncaught},
+      {"on_drain", on_drain},
+      {"wake", wake},
+      {"stop", stop},
+      {"script_alive", script_alive},
+      {"set_log_timeout", set_log_timeout},
+      {"watch", watch},
+      {"run", run},
+      {"turn", turn},
+      {"exit", native_exit},
+      {"loadfile", load_file},
+      {"hrtime", hrtime},
+      {NULL, NULL},
+  };
+  tide_lua_newlib(L, host, functions);
+  lua_pushstring(L, modes[host->mode]);
+  lua_setfield(L, -2, "mode");
+  lua_pushstring(L, host->name);
+  lua_setfield(L, -2, "name");
+  lua_pushstring(L, tide_version_string());
+  lua_setfield(L, -2, "version");
+  lua_pushinteger(L, (lua_Integer)getpid());
+  lua_setfield(L, -2, "pid");
+  push_flags(L, host);
+  lua_setfield(L, -2, "flags");
+  push_options(L, host);
+  lua_setfield(L, -2, "options");
+  push_args(L, host);
+  lua_setfield(L, -2, "args");
+}

@@ -1,0 +1,192 @@
+/* loader.c: where `require` finds the library, and luv on the host's loop.
+ *
+ * The library is embedded as bytecode, loaded on first `require`. With
+ * MOONTIDE_LUA_PATH it comes from that folder instead ("lua" in the tree).
+ */
+#include <dlfcn.h>
+#include <luv/luv.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "embedded.h"
+#include "lua.h"
+
+/* ---- the library ----------------------------------------------------------- */
+
+static const tide_embedded *find_embedded(const char *name) {
+  const tide_embedded *entry;
+  for (entry = tide__embedded; entry->name != NULL; entry++)
+    if (strcmp(entry->name, name) == 0)
+      return entry;
+  return NULL;
+}
+
+static bool file_exists(const char *path) {
+  FILE *file = fopen(path, "r");
+  if (file != NULL)
+    fclose(file);
+  return file != NULL;
+}
+
+/* Pushes "ROOT/moontide/task.lua" or ".../task/init.lua", whichever exists. */
+static const char *find_file(lua_State *L, const char *root,
+                             const char *name) {
+  const char *base = luaL_gsub(L, name, ".", "/");
+  const char *path = lua_pushfstring(L, "%s/%s.lua", root, base);
+  if (file_exists(path))
+    return path;
+  path = lua_pushfstring(L, "%s/%s/init.lua", root, base);
+  return file_exists(path) ? path : NULL;
+}
+
+/* A searcher for moontide.*: before the others, so that a file of the script's
+ * cannot come in between. */
+static int searcher(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1);
+  const char *root = lua_tostring(L, lua_upvalueindex(1));
+  const char *path;
+  const tide_embedded *entry;
+  int rc;
+  if (strncmp(name, "moontide", 8) != 0 || (name[8] != '\0' && name[8] != '.'))
+    return 0;
+  if (root != NULL && (path = find_file(L, root, name)) != NULL) {
+    rc = luaL_loadfile(L, path);
+  } else {
+    entry = find_embedded(name);
+    if (entry == NULL) {
+      lua_pushfstring(L, "no module '%s' in the moontide library", name);
+      return 1;
+    }
+    rc = luaL_loadbufferx(L, (const char *)entry->code, entry->size, name,
+                          "b");
+  }
+  if (rc != LUA_OK)
+    return lua_error(L);
+  lua_pushstring(L, name);
+  return 2;
+}
+
+static void insert_searcher(lua_State *L) {
+  lua_Integer i;
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "searchers");
+  for (i = luaL_len(L, -1); i >= 2; i--) {
+    lua_geti(L, -1, i);
+    lua_seti(L, -2, i + 1);
+  }
+  lua_pushstring(L, getenv("MOONTIDE_LUA_PATH"));
+  lua_pushcclosure(L, searcher, 1);
+  lua_seti(L, -2, 2); /* after package.preload */
+  lua_pop(L, 2);
+}
+
+/* ---- luv ------------------------------------------------------------------- */
+
+/* What luv calls instead of its own protected call, which would print an error
+ * and end the process. The contract is luv's: function and arguments are taken
+ * off; the number of results, or the negated error, is returned. */
+static int on_luv_callback(lua_State *L, int nargs, int nresults, int flags) {
+  tide_host *host = tide_host__of(L);
+  int base = lua_gettop(L) - nargs - 1;
+  (void)flags;
+  if (host == NULL || host->closing) {
+    lua_settop(L, base); /* Lua is going away: nobody is left to hear it */
+    return 0;
+  }
+  if (!tide_host__call(host, nargs, nresults, "luv callback")) {
+    lua_settop(L, base);
+    return -LUA_ERRRUN;
+  }
+  return nresults == LUA_MULTRET ? lua_gettop(L) - base : nresults;
+}
+
+static void *symbol(lua_State *L, void *library, const char *name) {
+  void *found = dlsym(library, name);
+  if (found == NULL)
+    luaL_error(L, "luv has no %s: %s", name, dlerror());
+  return found;
+}
+
+/* dlsym gives an object pointer; POSIX promises that it holds a function's. */
+#define FUNCTION(type, L, library, name)                                       \
+  (*(type *)(void *[]){symbol(L, library, name)})
+
+/* luv's own file, found as require would find it. */
+static void *open_library(lua_State *L) {
+  void *library;
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "searchpath");
+  lua_pushliteral(L, "luv");
+  lua_getfield(L, -3, "cpath");
+  lua_call(L, 2, 2);
+  if (lua_isnil(L, -2))
+    luaL_error(L, "module 'luv' not found:%s", lua_tostring(L, -1));
+  library = dlopen(lua_tostring(L, -2), RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL)
+    luaL_error(L, "%s", dlerror());
+  lua_pop(L, 3);
+  return library;
+}
+
+/* package.preload.luv: luv on our loop, its errors to our uncaught path, its
+ * callbacks on the main thread even when a task was the first to require it. */
+static int open_luv(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
+  void *library = open_library(L);
+  typedef void (*set_loop_fn)(lua_State *, uv_loop_t *);
+  typedef void (*set_callback_fn)(lua_State *, luv_CFpcall);
+  typedef luv_ctx_t *(*context_fn)(lua_State *);
+  FUNCTION(set_loop_fn, L, library, "luv_set_loop")(L, host->loop);
+  FUNCTION(set_callback_fn, L, library, "luv_set_callback")
+  (L, on_luv_callback);
+  FUNCTION(lua_CFunction, L, library, "luaopen_luv")(L);
+  FUNCTION(context_fn, L, library, "luv_context")(L)->L = host->L;
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "moontide.uv");
+  lua_call(L, 1, 1);
+  lua_getfield(L, -1, "guard");
+  lua_pushvalue(L, -3);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+static int close_handles(lua_State *L) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  if (lua_getfield(L, -1, "moontide.uv") != LUA_TTABLE)
+    return 0;
+  lua_getfield(L, -1, "close_all");
+  lua_call(L, 0, 0);
+  return 0;
+}
+
+void tide_lua_close_handles(tide_host *host) {
+  lua_pushcfunction(host->L, close_handles);
+  if (lua_pcall(host->L, 0, 0, 0) != LUA_OK) {
+    tide_field field = TIDE_F_STR("error", lua_tostring(host->L, -1));
+    tide_log_write(host->log, TIDE_LOG_ERROR, "host",
+                   "closing the script's handles failed", &field, 1);
+    lua_pop(host->L, 1);
+  }
+}
+
+/* ---- set-up ---------------------------------------------------------------- */
+
+static int open_core(lua_State *L) {
+  tide_lua_open_core(L, tide_lua_host(L));
+  return 1;
+}
+
+static void preload(lua_State *L, tide_host *host, const char *name,
+                    lua_CFunction open) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  lua_pushlightuserdata(L, host);
+  lua_pushcclosure(L, open, 1);
+  lua_setfield(L, -2, name);
+  lua_pop(L, 1);
+}
+
+void tide_lua_open_loader(lua_State *L, tide_host *host) {
+  insert_searcher(L);
+  preload(L, host, "moontide.core", open_core);
+  preload(L, host, "luv", open_luv);
+}

@@ -1,0 +1,194 @@
+/* pump.c: entries into Lua, and the run queue's turns. */
+#include "pump.h"
+
+#include <lauxlib.h>
+#include <stdlib.h>
+
+#define CALLBACK_LIMIT (2 * TIDE_SEC)
+
+/* ---- entering Lua ---------------------------------------------------------- */
+
+static int traceback(lua_State *L) {
+  if (lua_type(L, 1) == LUA_TSTRING)
+    luaL_traceback(L, L, lua_tostring(L, 1), 1);
+  return 1;
+}
+
+static bool call(tide_host *host, int nargs, int nresults, uint64_t deadline) {
+  lua_State *L = host->L;
+  int handler = lua_gettop(L) - nargs;
+  tide_slice slice;
+  int rc;
+  lua_pushcfunction(L, traceback);
+  lua_insert(L, handler);
+  if (deadline == TIDE_ENTER_CALLBACK)
+    deadline = tide_clock_mono() + CALLBACK_LIMIT;
+  else if (deadline == TIDE_ENTER_UNBOUNDED)
+    deadline = 0;
+  tide_slice_enter(host->interrupt, &slice, L, deadline);
+  rc = lua_pcall(L, nargs, nresults, handler);
+  tide_slice_leave(host->interrupt, &slice);
+  lua_remove(L, handler);
+  return rc == LUA_OK;
+}
+
+bool tide_host__enter(tide_host *host, int nargs, int nresults,
+                      uint64_t deadline) {
+  host->pump_wanted = true;
+  return call(host, nargs, nresults, deadline);
+}
+
+bool tide_host__call(tide_host *host, int nargs, int nresults,
+                     const char *kind) {
+  if (tide_host__enter(host, nargs, nresults, TIDE_ENTER_CALLBACK))
+    return true;
+  tide_host__uncaught(host, kind);
+  return false;
+}
+
+/* An error while reporting an error: only the log is left. */
+static void log_uncaught(tide_host *host, const char *kind) {
+  const char *message = luaL_tolstring(host->L, -1, NULL);
+  tide_field fields[] = {TIDE_F_STR("kind", kind),
+                         TIDE_F_STR("error", message)};
+  tide_log_write(host->log, TIDE_LOG_ERROR, "host", "uncaught error", fields,
+                 2);
+  lua_pop(host->L, 2);
+}
+
+void tide_host__uncaught(tide_host *host, const char *kind) {
+  lua_State *L = host->L;
+  if (host->uncaught_fn == LUA_NOREF) {
+    log_uncaught(host, kind);
+    return;
+  }
+  lua_rawgeti(L, LUA_REGISTRYINDEX, host->uncaught_fn);
+  lua_insert(L, -2);
+  lua_pushstring(L, kind);
+  lua_insert(L, -2);
+  if (!tide_host__enter(host, 2, 0, TIDE_ENTER_CALLBACK))
+    log_uncaught(host, "uncaught handler");
+}
+
+/* ---- the queue's turns ----------------------------------------------------- */
+
+static void on_idle(uv_idle_t *handle) {
+  (void)handle; /* its being active keeps the poll from blocking */
+}
+
+/* One budget of the run queue. */
+static void pump(tide_host *host) {
+  lua_State *L = host->L;
+  bool more = false;
+  host->pump_wanted = false;
+  host->ran = true;
+  if (host->pump == LUA_NOREF)
+    return;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, host->pump);
+  if (call(host, 0, 1, TIDE_ENTER_UNBOUNDED)) {
+    more = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+  } else {
+    tide_host__uncaught(host, "scheduler");
+    more = true;
+  }
+  if (more)
+    host->pump_wanted = true;
+}
+
+void tide_host__pump_dry(tide_host *host) {
+  do
+    pump(host);
+  while (host->pump_wanted);
+}
+
+/* The queue is empty and the loop is about to block: ask once whether there is
+ * anything left to live for. */
+static void ask_idle(tide_host *host) {
+  host->ran = false;
+  if (host->idle_fn == LUA_NOREF)
+    return;
+  lua_rawgeti(host->L, LUA_REGISTRYINDEX, host->idle_fn);
+  if (!call(host, 0, 0, TIDE_ENTER_UNBOUNDED))
+    tide_host__uncaught(host, "idle");
+}
+
+static void keep_turning(tide_host *host, bool on) {
+  if (on)
+    uv_idle_start(&host->idle, on_idle);
+  else
+    uv_idle_stop(&host->idle);
+}
+
+static void on_prepare(uv_prepare_t *handle) {
+  tide_host *host = handle->data;
+  if (host->closing)
+    return;
+  if (host->pump_wanted)
+    pump(host);
+  if (!host->pump_wanted && host->ran)
+    ask_idle(host);
+  keep_turning(host, host->pump_wanted);
+}
+
+static void on_check(uv_check_t *handle) {
+  tide_host *host = handle->data;
+  if (host->pump_wanted && !host->closing)
+    pump(host);
+}
+
+/* A drain asked for on another thread. */
+static void on_async(uv_async_t *handle) {
+  tide_host *host = handle->data;
+  char *reason = atomic_exchange(&host->drain_reason, NULL);
+  if (reason == NULL || host->closing)
+    return;
+  if (host->drain_fn != LUA_NOREF) {
+    lua_rawgeti(host->L, LUA_REGISTRYINDEX, host->drain_fn);
+    lua_pushstring(host->L, reason);
+    tide_host__call(host, 1, 0, "drain");
+  }
+  free(reason);
+}
+
+void tide_host__wake(tide_host *host) {
+  host->pump_wanted = true;
+}
+
+static void adopt(tide_host *host, uv_handle_t *handle) {
+  handle->data = host;
+  host->handles++;
+}
+
+int tide_pump_open(tide_host *host) {
+  int rc;
+  host->owner = (tide_owner){TIDE_OWNER_MAGIC, "host"};
+  if ((rc = uv_prepare_init(host->loop, &host->prepare)) != 0)
+    return rc;
+  adopt(host, (uv_handle_t *)&host->prepare);
+  if ((rc = uv_check_init(host->loop, &host->check)) != 0)
+    return rc;
+  adopt(host, (uv_handle_t *)&host->check);
+  if ((rc = uv_idle_init(host->loop, &host->idle)) != 0)
+    return rc;
+  adopt(host, (uv_handle_t *)&host->idle);
+  if ((rc = uv_async_init(host->loop, &host->async, on_async)) != 0)
+    return rc;
+  adopt(host, (uv_handle_t *)&host->async);
+  uv_prepare_start(&host->prepare, on_prepare);
+  uv_check_start(&host->check, on_check);
+  uv_unref((uv_handle_t *)&host->prepare);
+  uv_unref((uv_handle_t *)&host->check);
+  uv_unref((uv_handle_t *)&host->idle);
+  return 0;
+}
+
+void tide_pump_close(tide_host *host) {
+  uv_handle_t *handles[] = {
+      (uv_handle_t *)&host->prepare, (uv_handle_t *)&host->check,
+      (uv_handle_t *)&host->idle, (uv_handle_t *)&host->async};
+  int i;
+  for (i = 0; i < host->handles; i++)
+    uv_close(handles[i], NULL);
+  host->handles = 0;
+}
