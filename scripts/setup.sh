@@ -3,7 +3,7 @@
 # missing, so that a second run costs nothing and needs neither root nor network.
 #
 #   scripts/setup.sh                to build, to test and to run the examples
-#   scripts/setup.sh --build-only   to build and to run
+#   scripts/setup.sh --build-only   to build and to run the demo
 #   scripts/setup.sh --bench        also the servers that scripts/bench.sh
 #                                   compares with
 set -euo pipefail
@@ -11,11 +11,11 @@ set -euo pipefail
 build=(
   build-essential cmake ninja-build pkg-config
   lua5.4 liblua5.4-dev libuv1-dev lua-luv lua-luv-dev lua-cjson lua-cjson-dev
-  lua-argparse
+  lua-argparse curl
 )
 test=(
   lua-busted lua-check libcmocka-dev clang-format clang-tidy # tests, lint
-  curl procps python3 python3-yaml systemd                   # e2e, examples
+  procps python3 python3-yaml systemd                        # e2e, examples
 )
 bench=(golang-go nginx-light nodejs)
 
