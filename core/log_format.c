@@ -1,0 +1,201 @@
+#include "log_format.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "log_text.h"
+
+/* Kept free at the end of a line: the longest ending. */
+#define ENDING ",\"truncated\":true}\n"
+#define KEPT_FREE (sizeof ENDING)
+
+#define TIME_LENGTH 24 /* 2026-01-31T09:00:00.123Z */
+
+/* Days since 1970 to a date of the Gregorian calendar, counting years from
+ * March so that the leap day is a year's last. gmtime_r would take a lock. */
+static void civil_date(int64_t days, int *year, int *month, int *day) {
+  days += 719468; /* from 0000-03-01 */
+  int64_t era = days / 146097;
+  int64_t of_era = days % 146097;
+  int64_t year_of_era =
+      (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+  int64_t of_year =
+      of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+  int64_t from_march = (5 * of_year + 2) / 153;
+
+  *day = (int)(of_year - (153 * from_march + 2) / 5 + 1);
+  *month = (int)(from_march < 10 ? from_march + 3 : from_march - 9);
+  *year = (int)(year_of_era + era * 400 + (*month <= 2 ? 1 : 0));
+}
+
+static void format_time(char out[TIME_LENGTH + 1], struct timespec time) {
+  /* A clock that was never set, or one far off, still gives four digits. */
+  int64_t seconds = time.tv_sec < 0 ? 0 : (int64_t)time.tv_sec;
+  if (seconds > 253402300799) /* the end of 9999 */
+    seconds = 253402300799;
+  int of_day = (int)(seconds % 86400);
+  int year, month, day;
+  char text[96];
+
+  civil_date(seconds / 86400, &year, &month, &day);
+  snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year,
+           month, day, of_day / 3600, of_day / 60 % 60, of_day % 60,
+           (int)(time.tv_nsec / 1000000));
+  memcpy(out, text, TIME_LENGTH);
+  out[TIME_LENGTH] = '\0';
+}
+
+static const char *level_name(tide_log_level level) {
+  switch (level) {
+  case TIDE_LOG_DEBUG:
+    return "debug";
+  case TIDE_LOG_INFO:
+    return "info";
+  case TIDE_LOG_WARN:
+    return "warn";
+  case TIDE_LOG_ERROR:
+    break;
+  }
+  return "error";
+}
+
+/* A key that both formats can carry as it is. */
+static bool key_char(char c) {
+  return c > ' ' && c < 0x7F && c != '=' && c != '"' && c != '\\';
+}
+
+/* Keys that are ours: a field of that name gets a '_' behind it, for a key that
+ * comes twice makes JSON that readers take apart differently. */
+static bool reserved(const char *key) {
+  static const char *const names[] = {"time", "level", "component", "msg",
+                                      "truncated"};
+
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strcmp(key, names[i]) == 0)
+      return true;
+  }
+  return false;
+}
+
+static void put_key(tide_text *text, const char *key) {
+  if (key == NULL || *key == '\0')
+    key = "_";
+  for (const char *p = key; *p != '\0' && !text->truncated; p++) {
+    char c = key_char(*p) ? *p : '_';
+    tide__text_put(text, &c, 1);
+  }
+  if (reserved(key))
+    tide__text_put(text, "_", 1);
+}
+
+static void put_string(tide_text *text, tide_log_format format, const char *s,
+                       size_t length) {
+  /* What lies beyond the line's end needs not be looked at. */
+  if (length > TIDE_LOG_LINE)
+    length = TIDE_LOG_LINE;
+  if (format == TIDE_LOG_LOGFMT && !tide__text_needs_quotes(s, length)) {
+    tide__text_string(text, s, length, TIDE_ESCAPE_NONE);
+    return;
+  }
+  text->limit--; /* the closing quote's room */
+  bool opened = tide__text_put(text, "\"", 1);
+  if (opened)
+    tide__text_string(text, s, length, TIDE_ESCAPE_QUOTED);
+  text->limit++;
+  if (opened)
+    text->data[text->length++] = '"';
+}
+
+static void put_value(tide_text *text, tide_log_format format,
+                      const tide_field *field) {
+  double number = field->value.number;
+
+  switch (field->type) {
+  case TIDE_FIELD_STRING:
+    put_string(text, format, field->value.string.data,
+               field->value.string.length);
+    return;
+  case TIDE_FIELD_INTEGER:
+    tide__text_integer(text, field->value.integer);
+    return;
+  case TIDE_FIELD_BOOLEAN:
+    if (field->value.boolean)
+      tide__text_put(text, "true", 4);
+    else
+      tide__text_put(text, "false", 5);
+    return;
+  case TIDE_FIELD_NUMBER:
+    if (isfinite(number))
+      tide__text_number(text, number);
+    else if (format == TIDE_LOG_JSON)
+      tide__text_put(text, "null", 4);
+    else if (isnan(number))
+      tide__text_put(text, "NaN", 3);
+    else
+      tide__text_put(text, number > 0 ? "+Inf" : "-Inf", 4);
+    return;
+  }
+}
+
+/* A field goes in whole, or, if it is a string, with a shortened value; a field
+ * without room for its key and an empty value is left out. */
+static void put_field(tide_text *text, tide_log_format format,
+                      const tide_field *field) {
+  size_t before = text->length;
+
+  if (format == TIDE_LOG_JSON) {
+    tide__text_put(text, ",\"", 2);
+    put_key(text, field->key);
+    tide__text_put(text, "\":", 2);
+  } else {
+    tide__text_put(text, " ", 1);
+    put_key(text, field->key);
+    tide__text_put(text, "=", 1);
+  }
+  size_t value = text->length;
+  if (!text->truncated)
+    put_value(text, format, field);
+  if (text->truncated &&
+      (field->type != TIDE_FIELD_STRING || text->length == value))
+    text->length = before;
+}
+
+/* The part that every line has; it always fits (but for the message). */
+static void put_head(tide_text *text, tide_log_format format,
+                     const tide_record *record) {
+  const char *component = record->component ? record->component : "host";
+  const char *message = record->message ? record->message : "";
+  const char *level = level_name(record->level);
+  char time[TIME_LENGTH + 1];
+  char head[80];
+  int length;
+
+  format_time(time, record->time);
+  length = snprintf(head, sizeof head,
+                    format == TIDE_LOG_JSON
+                        ? "{\"time\":\"%s\",\"level\":\"%s\",\"component\":"
+                        : "time=%s level=%s component=",
+                    time, level);
+  tide__text_put(text, head, (size_t)length);
+  put_string(text, format, component, strnlen(component, 256));
+  if (format == TIDE_LOG_JSON)
+    tide__text_put(text, ",\"msg\":", 7);
+  else
+    tide__text_put(text, " msg=", 5);
+  put_string(text, format, message, strnlen(message, TIDE_LOG_LINE));
+}
+
+size_t tide__log_format(char *buffer, tide_log_format format,
+                        const tide_record *record) {
+  tide_text text = {.data = buffer, .limit = TIDE_LOG_LINE - KEPT_FREE};
+  const char *ending = format == TIDE_LOG_JSON ? "}\n" : "\n";
+
+  put_head(&text, format, record);
+  for (size_t i = 0; i < record->count && !text.truncated; i++)
+    put_field(&text, format, &record->fields[i]);
+  if (text.truncated)
+    ending = format == TIDE_LOG_JSON ? ENDING : " truncated=true\n";
+  memcpy(buffer + text.length, ending, strlen(ending));
+  return text.length + strlen(ending);
+}

@@ -1,0 +1,135 @@
+/* moontide.core.log: records from Lua. */
+#include <string.h>
+
+#include "lua.h"
+
+#define MAX_FIELDS 64
+
+static void string_field(lua_State *L, int index, tide_field *field) {
+  field->type = TIDE_FIELD_STRING;
+  field->value.string.data =
+      lua_tolstring(L, index, &field->value.string.length);
+}
+
+/* The value at `index`, which stays on the stack while the field is used. What
+ * has no type of its own in a record is replaced by its tostring. */
+static void read_value(lua_State *L, int index, tide_field *field) {
+  switch (lua_type(L, index)) {
+  case LUA_TSTRING:
+    string_field(L, index, field);
+    break;
+  case LUA_TBOOLEAN:
+    field->type = TIDE_FIELD_BOOLEAN;
+    field->value.boolean = lua_toboolean(L, index) != 0;
+    break;
+  case LUA_TNUMBER:
+    if (lua_isinteger(L, index)) {
+      field->type = TIDE_FIELD_INTEGER;
+      field->value.integer = lua_tointeger(L, index);
+    } else {
+      field->type = TIDE_FIELD_NUMBER;
+      field->value.number = lua_tonumber(L, index);
+    }
+    break;
+  default:
+    luaL_tolstring(L, index, NULL);
+    lua_replace(L, index);
+    string_field(L, index, field);
+  }
+}
+
+/* write(level, component, message, k1, v1, ...); a pair beyond the 64th is left
+ * out. */
+static int log_write(lua_State *L) {
+  tide_log *log = tide_lua_host(L)->log;
+  tide_log_level level = (tide_log_level)luaL_checkinteger(L, 1);
+  const char *component = luaL_checkstring(L, 2);
+  const char *message = luaL_checkstring(L, 3);
+  tide_field fields[MAX_FIELDS];
+  int top = lua_gettop(L);
+  size_t count = 0;
+
+  if (!tide_log_enabled(log, level))
+    return 0;
+  for (int i = 4; i < top && count < MAX_FIELDS; i += 2) {
+    fields[count].key = luaL_checkstring(L, i);
+    read_value(L, i + 1, &fields[count]);
+    count++;
+  }
+  tide_log_write(log, level, component, message, fields, count);
+  return 0;
+}
+
+static int log_enabled(lua_State *L) {
+  tide_log_level level = (tide_log_level)luaL_checkinteger(L, 1);
+
+  lua_pushboolean(L, tide_log_enabled(tide_lua_host(L)->log, level));
+  return 1;
+}
+
+static int log_set_level(lua_State *L) {
+  tide_log_set_level(tide_lua_host(L)->log,
+                     (tide_log_level)luaL_checkinteger(L, 1));
+  return 0;
+}
+
+static int log_set_format(lua_State *L) {
+  static const char *const names[] = {"logfmt", "json", NULL};
+
+  tide_log_set_format(tide_lua_host(L)->log,
+                      (tide_log_format)luaL_checkoption(L, 1, NULL, names));
+  return 0;
+}
+
+/* true, or nil and a message that names the file. */
+static int push_result(lua_State *L, int err, const char *path) {
+  if (err == 0) {
+    lua_pushboolean(L, 1);
+    return 1;
+  }
+  lua_pushnil(L);
+  lua_pushfstring(L, "log.file: cannot open %s for writing: %s", path,
+                  strerror(-err));
+  return 2;
+}
+
+static int log_set_file(lua_State *L) {
+  const char *path = luaL_optstring(L, 1, "");
+
+  return push_result(L, tide_log_set_file(tide_lua_host(L)->log, path), path);
+}
+
+static int log_reopen(lua_State *L) {
+  return push_result(L, tide_log_reopen(tide_lua_host(L)->log), "it anew");
+}
+
+/* flush(seconds) -> whether all has left. Blocks that long at most. */
+static int log_flush(lua_State *L) {
+  lua_Number seconds = luaL_optnumber(L, 1, 0);
+  uint64_t timeout =
+      seconds > 0 && seconds < 1e9 ? (uint64_t)(seconds * 1e9) : 0;
+
+  lua_pushboolean(L, tide_log_flush(tide_lua_host(L)->log, timeout));
+  return 1;
+}
+
+static int log_dropped(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)tide_log_dropped(tide_lua_host(L)->log));
+  return 1;
+}
+
+void tide_lua_open_log(lua_State *L, tide_host *host) {
+  static const luaL_Reg functions[] = {
+      {"write", log_write},
+      {"enabled", log_enabled},
+      {"set_level", log_set_level},
+      {"set_format", log_set_format},
+      {"set_file", log_set_file},
+      {"reopen", log_reopen},
+      {"flush", log_flush},
+      {"dropped", log_dropped},
+      {NULL, NULL},
+  };
+
+  tide_lua_newlib(L, host, functions);
+}
