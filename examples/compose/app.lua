@@ -8,5 +8,6 @@ tide.config {
 
 tide.check("self", { every = "5s" }, function() return true end)
 
-local server = tide.http.listen { name = "api", host = "0.0.0.0", port = tonumber(os.getenv "PORT" or 8080) }
+local port = tonumber(os.getenv "PORT" or 8080)
+local server = tide.http.listen { name = "api", host = "0.0.0.0", port = port }
 server:get("/orders/:id", function(req) return { id = req.params.id } end)

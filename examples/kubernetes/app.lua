@@ -7,9 +7,11 @@ tide.config {
   shutdown = { linger = 0, drain = "25s", grace = "60s", prestop = "10s" },
 }
 
-tide.startup:phase("db", { on_fail = tide.retry { base = "1s", max = "10s", give_up_after = "1m" } })
+local patient = tide.retry { base = "1s", max = "10s", give_up_after = "1m" }
+tide.startup:phase("db", { on_fail = patient })
 tide.startup:task("db", "connect", function() tide.sleep("10ms") end)
 tide.check("db", { every = "5s" }, function() return true end)
 
-local server = tide.http.listen { name = "api", host = "0.0.0.0", port = tonumber(os.getenv "PORT" or 8080) }
+local port = tonumber(os.getenv "PORT" or 8080)
+local server = tide.http.listen { name = "api", host = "0.0.0.0", port = port }
 server:get("/orders/:id", function(req) return { id = req.params.id } end)

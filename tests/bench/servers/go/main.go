@@ -1,0 +1,34 @@
+// The least a Go service would be: net/http, one health route, and the graceful
+// shutdown that its documentation shows.
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/health/ready", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"status":"ready"}`)
+	})
+	server := &http.Server{Addr: "127.0.0.1:" + os.Args[1], Handler: mux}
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		<-ctx.Done()
+		server.Shutdown(context.Background())
+		close(done)
+	}()
+	if err := server.ListenAndServe(); err != http.ErrServerClosed {
+		panic(err)
+	}
+	<-done
+}
