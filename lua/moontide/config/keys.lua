@@ -1,0 +1,110 @@
+--- The names of settings: which exist, which was meant, what they are called in
+--- the environment. Pure; beside `config`, which holds the values.
+local schema = require("moontide.config.schema")
+local suggest = require("moontide.suggest")
+
+local M = {}
+
+---@type table<string, table> key -> row of the schema
+M.rows = {}
+---@type table<string, boolean> "shutdown", "shutdown.phases": what holds keys
+M.groups = {}
+--- Groups whose next part is a name the user chooses.
+M.named = schema.named
+
+for _, row in ipairs(schema.keys) do
+  local key = row[1]
+  M.rows[key] = row
+  local group = key:match("^(.*)%.")
+  if group then M.groups[group] = true end
+end
+for group in pairs(schema.named) do M.groups[group] = true end
+
+--- The row of `shutdown.phases.NAME.timeout`, or nil.
+function M.named_row(key)
+  local group, name, field = key:match("^(%a+%.%a+)%.(.+)%.([^.]+)$")
+  local named = group and schema.named[group]
+  if not named then return nil end
+  for _, row in ipairs(named) do
+    if row[1] == field then return row, group, name, field end
+  end
+end
+
+--- The row of any key, or nil.
+---@param key string
+function M.row_of(key)
+  return M.rows[key] or (M.named_row(key))
+end
+
+--- All keys but those under chosen names, in the order of the schema.
+---@return string[]
+function M.names()
+  local names = {}
+  for i, row in ipairs(schema.keys) do names[i] = row[1] end
+  return names
+end
+
+--- The keys of other groups whose last part is `key`: "timeout" alone is likely
+--- to be meant as "startup.timeout" or "shutdown.timeout".
+local function same_tail(key)
+  local found = {}
+  for _, row in ipairs(schema.keys) do
+    if row[1]:sub(-#key - 1) == "." .. key then found[#found + 1] = ("\"%s\""):format(row[1]) end
+  end
+  return #found > 0 and table.concat(found, " or ") or nil
+end
+
+--- The same for a key under a chosen name, told apart from its table.
+local function unknown_named(key, named)
+  local field = key:match("[^.]+$")
+  local where, hint, names = key:sub(1, -#field - 2), schema.hints[field], {}
+  for i, row in ipairs(named) do names[i] = row[1] end
+  if hint and suggest.nearest(hint, names) == hint then
+    return ("%s: unknown key \"%s\"; did you mean \"%s\"?"):format(where, field, hint)
+  end
+  return ("%s: %s"):format(where, suggest.unknown("key", field, names))
+end
+
+--- "unknown key ..." with the nearest right one, spelled by `spell`.
+---@param key string
+---@param spell? fun(key: string): string
+---@return string message
+function M.unknown(key, spell)
+  local named = schema.named[key:match("^(%a+%.%a+)%.[^.]+%.[^.]+$")]
+  if named then return unknown_named(key, named) end
+  local names = M.names()
+  for group in pairs(M.groups) do names[#names + 1] = group end
+  table.sort(names)
+  local tail = not key:find(".", 1, true) and same_tail(key)
+  local near = suggest.nearest(key, names)
+  if near then near = ("\"%s\""):format(spell and spell(near) or near) end
+  near = tail or near
+  if near then return ("unknown key \"%s\"; did you mean %s?"):format(key, near) end
+  return suggest.unknown("key", key, names)
+end
+
+--- What a key is called in the environment.
+---@param key string
+---@return string
+function M.env_name(key)
+  local name = key:upper():gsub("%.", "__"):gsub("-", "_")
+  return "MOONTIDE_" .. name
+end
+
+--- MOONTIDE_SHUTDOWN__PHASES__SERVICE_STOP__TIMEOUT -> shutdown.phases.service-stop.timeout
+---@param name string
+---@return string|nil key nil: not one of ours
+function M.from_env(name)
+  if schema.short_names[name] then return schema.short_names[name] end
+  local rest = name:match("^MOONTIDE_(.+)$")
+  if not rest or not rest:find("[^_]__[^_]") then return nil end
+  local key = rest:lower():gsub("__", ".")
+  return (key:gsub("^(%a+%.%a+)%.(.+)%.([^.]+)$", function(group, chosen, field)
+    -- A shell variable cannot hold the hyphens that names here have.
+    if schema.named[group] then
+      return ("%s.%s.%s"):format(group, chosen:gsub("_", "-"), field)
+    end
+  end))
+end
+
+return M
