@@ -1,0 +1,177 @@
+--- Structured concurrency: the face of the task runtime.
+---
+--- Every task belongs to a scope and every scope ends after its tasks. The rules are numbered in
+--- README.md of this folder; the parts are in task/. What most programs do not use in their first
+--- milliseconds is loaded when it is first asked for.
+local core = require "moontide.core"
+local alarm = require "moontide.task.alarm"
+local errors = require "moontide.task.errors"
+local queue = require "moontide.task.queue"
+local scheduler = require "moontide.task.scheduler"
+local scopes = require "moontide.task.scope"
+
+local M = {}
+
+--- The scope of tasks that belong to nobody: it ends with the host.
+M.root = scopes.new("root")
+--- The scope of pipeline tasks, beside root, so that cancelling root leaves them alone.
+M.pipeline = scopes.new("pipeline")
+
+M.pump = scheduler.pump
+M.is_cancelled = errors.is_cancelled
+--- The newest tasks that were closed because they did not end in their grace.
+M.abandoned = scheduler.abandoned
+
+local LAZY = {
+  all = "combine", race = "combine", timeout = "combine", scope = "combine", shield = "combine",
+  offload = "offload",
+}
+
+local function current_scope()
+  local t = queue.current
+  if t then
+    return scopes.of(t)
+  end
+  return M.root
+end
+
+--- Starts fn(...) as a task of the current scope: of the running task, or of root.
+---@param fn fun(...): ...
+---@return moontide.Task
+function M.spawn(fn, ...)
+  scopes.check_function(fn, 2)
+  return scopes.spawn(current_scope(), false, fn, ...)
+end
+
+---@class moontide.TaskOptions
+---@field name string|nil
+---@field kind string|nil
+---@field scope moontide.Scope|nil default: the current one
+---@field children moontide.Scope|nil where its own spawns go; default: a scope of its own
+---@field deadline number|nil absolute; the earlier of this and the inherited one holds
+---@field timeout number|string|nil from now
+---@field limit string|nil whose deadline it is, for messages
+---@field site string|nil "file:line" of who asked for it
+---@field on_end fun(t: moontide.Task)|nil called in scheduler context; must not await
+---@field detached_errors boolean|nil the starter looks at the outcome itself
+
+--- Starts a task with options.
+---@param opts moontide.TaskOptions
+---@param fn fun(...): ...
+---@return moontide.Task
+function M.start(opts, fn, ...)
+  scopes.check_function(fn, 2)
+  return scopes.start(opts.scope or current_scope(), opts, fn, ...)
+end
+
+--- A scope of tasks. With a parent it is cancelled when the parent's owner is.
+---@param name string
+---@param parent moontide.Scope|nil
+---@return moontide.Scope
+function M.new_scope(name, parent)
+  local scope = scopes.new(name)
+  if parent then
+    scope.parent, scope.deadline, scope.limit = parent, parent.deadline, parent.limit
+  end
+  return scope
+end
+
+--- The running task, or nil.
+---@return moontide.Task|nil
+function M.current()
+  return queue.current
+end
+
+--- When the running task must have ended, on the clock's scale; nil when nothing says so.
+---@return number|nil
+function M.deadline()
+  local t = queue.current
+  if not t then
+    return nil
+  elseif t:is_shielded() then
+    return t.shield.till
+  end
+  return t.deadline or nil
+end
+
+--- Lets others run for at least d; 0 is one turn.
+---@async
+---@param d number|string
+function M.sleep(d)
+  local t = queue.await_point()
+  local seconds = scopes.duration(d, "sleep", 2)
+  if seconds == 0 then
+    return queue.reschedule(t)
+  end
+  t.value = core.clock.now() + seconds
+  if t.alarm then
+    alarm.clear(t)
+  end
+  if not (t.deadline or t.cancelled) then
+    queue.defer_alarm(t)
+  end
+  queue.suspend(t, "sleep")
+end
+
+---@param what string|nil
+---@return moontide.Waiter
+function M.waiter(what)
+  return require("moontide.task.waiter").new(what)
+end
+
+---@param name string|nil
+---@return moontide.Event
+function M.event(name)
+  return require("moontide.task.event").new(name)
+end
+
+---@param capacity integer|nil
+---@return moontide.Channel
+function M.channel(capacity)
+  return require("moontide.task.channel").new(capacity)
+end
+
+--- How many tasks there are.
+---@return { ready: integer, waiting: integer, live: integer }
+function M.counts()
+  local ready = scheduler.ready_count()
+  local running = queue.current and 1 or 0
+  return { ready = ready, live = queue.live, waiting = queue.live - ready - running }
+end
+
+--- How many root tasks live.
+---@return integer
+function M.live_root()
+  return M.root.n
+end
+
+--- Sets what happens to a failure that nobody awaited.
+---@param fn fun(t: moontide.Task)
+function M.on_uncaught(fn)
+  scheduler.uncaught = fn
+end
+
+setmetatable(M, {
+  __index = function(_, key)
+    if key == "grace" then
+      return alarm.grace
+    end
+    local room = LAZY[key]
+    if room then
+      local value = require("moontide.task." .. room)[key]
+      rawset(M, key, value)
+      return value
+    end
+  end,
+  __newindex = function(_, key, value)
+    if key == "grace" then
+      alarm.grace = value
+    else
+      rawset(M, key, value)
+    end
+  end,
+})
+
+core.clock.on_due(alarm.due)
+
+return M

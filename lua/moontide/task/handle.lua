@@ -1,0 +1,178 @@
+--- The Task: what spawn returns.
+---
+--- The fields that each task has are set by scope.lua in one constructor; what few tasks have
+--- (a name, a shield, a stack) is looked up on demand, and nil-able fields of the hot path hold
+--- `false`, so that reading them never comes by here.
+local cancel = require "moontide.task.cancel"
+local errors = require "moontide.task.errors"
+local queue = require "moontide.task.queue"
+local traceback = require "moontide.task.traceback"
+local waitlist = require "moontide.task.waitlist"
+
+---@class moontide.Task
+---@field id integer
+---@field name string
+---@field kind string|nil "phase task", "handler", ...
+---@field state "ready"|"running"|"waiting"|"done"
+---@field outcome "ok"|"failed"|"timed_out"|"cancelled"|"interrupted"|"abandoned"|nil
+---@field error any what it failed with
+---@field stack string|nil where it failed, or where it was when its deadline passed
+---@field left string|nil of an abandoned task: where it was when it was closed
+---@field started_at number|false
+---@field ended_at number|false
+---@field deadline number|false absolute, on the clock's scale
+---@field waiting_on string|nil "sleep", "event NAME", "task NAME"
+---@field scope moontide.Scope the scope it belongs to
+---@field own moontide.Scope|false the scope that its own spawns join
+local methods = {}
+local Task = { __name = "moontide.Task" }
+
+local getters = {}
+
+function getters.name(t)
+  local opts = t.opts
+  return opts and opts.name or "task " .. t.id
+end
+
+function getters.kind(t)
+  local opts = t.opts
+  return opts and opts.kind
+end
+
+--- What a source of a suspension is called.
+local function describe(source)
+  if type(source) ~= "table" then
+    return source or nil
+  end
+  local of = source.of or source
+  if of.what then
+    return of.what
+  elseif of.scope then
+    return "task " .. of.name
+  end
+  return "the tasks of " .. of.name
+end
+
+function getters.waiting_on(t)
+  return t.state == "waiting" and describe(t.source) or nil
+end
+
+function Task.__index(t, key)
+  local method = methods[key]
+  if method then
+    return method
+  end
+  local get = getters[key]
+  return get and get(t)
+end
+
+function Task.__tostring(t)
+  return ("%s (%s)"):format(t.name, t.outcome or t.state)
+end
+
+--- Raises if waiting for `target` could never end: it is the running task, or one of those that
+--- end only after it, or it waits for one of those itself.
+local function refuse_self_wait(t, target)
+  local x = target
+  while x do
+    local y = t
+    while y do
+      if x == y then
+        error(errors.self_wait(x == t and target == t and "a task cannot await itself"
+          or ("task %s cannot await task %s, which ends after it"):format(t.name, target.name)), 0)
+      end
+      y = y.scope.owner
+    end
+    local source = x.source
+    local of = type(source) == "table" and source.of
+    x = of and of.scope and of or nil
+  end
+end
+
+local function wait_for_end(target)
+  local t = queue.await_point()
+  target.claimed = true
+  if not target.outcome then
+    refuse_self_wait(t, target)
+    local joiners = target.joiners
+    if not joiners then
+      joiners = waitlist.new(target)
+      target.joiners = joiners
+    end
+    joiners:wait(t)
+  end
+  return t
+end
+
+--- Waits until the task has ended; never raises for its failure.
+---@async
+---@return string outcome
+function methods:join()
+  wait_for_end(self)
+  return self.outcome
+end
+
+--- Waits until the task has ended; returns its results or raises its failure.
+---@async
+---@return any ...
+function methods:await()
+  local t = wait_for_end(self)
+  return self:results(t)
+end
+
+--- The results of an ended task; raises its failure in the task `t`, whose traceback will show
+--- this one's too.
+---@param t moontide.Task|nil
+function methods:results(t)
+  if self.outcome ~= "ok" then
+    if t then
+      t.cause = self
+    end
+    error(self.error, 0)
+  end
+  local value = self.value
+  if self.many then
+    return table.unpack(value, 1, value.n)
+  end
+  return value
+end
+
+--- Asks the task, and all below it, to end: its present and each later await raises.
+---@param reason string|nil
+---@return boolean asked false when it had ended or was cancelled already
+function methods:cancel(reason)
+  return cancel.cancel(self, errors.cancelled(reason))
+end
+
+--- Where it was spawned ("file:line" when the spawner said so), else where its function is defined.
+---@return string
+function methods:site()
+  local opts = self.opts
+  if opts and opts.site then
+    return opts.site
+  end
+  local fn = self.fn or type(self.body) == "function" and self.body
+  if fn then
+    local info = debug.getinfo(fn, "S")
+    return info.short_src .. ":" .. info.linedefined
+  end
+  return "?"
+end
+
+--- Where the task is now, through the tasks that it awaits; of an ended task, where it failed.
+---@return string
+function methods:traceback()
+  if self.outcome then
+    return self.stack or ""
+  end
+  return traceback.of(self)
+end
+
+--- Whether a shield holds its cancellation off right now.
+---@return boolean
+function methods:is_shielded()
+  return cancel.holds(self.shield)
+end
+
+Task.methods = methods
+return Task

@@ -1,0 +1,388 @@
+--- The scheduler: runs what is ready, and ends what has run.
+local alarm = require "moontide.task.alarm"
+local cancel = require "moontide.task.cancel"
+local core = require "moontide.core"
+local errors = require "moontide.task.errors"
+local queue = require "moontide.task.queue"
+local scopes = require "moontide.task.scope"
+local traceback = require "moontide.task.traceback"
+
+local resume, create, close = core.coroutine.resume, core.coroutine.create, core.coroutine.close
+local xpcall, yield, unpack = core.coroutine.xpcall or xpcall, coroutine.yield, table.unpack
+local clock_now = core.clock.now
+local INTERRUPTED = core.coroutine.interrupted
+
+local M = {
+  --- Records of the tasks that were closed because they did not end in their grace: newest last.
+  ---@type { name: string, site: string, seconds: number, traceback: string }[]
+  abandoned = {},
+}
+
+--- One pump turn lasts at most so long (seconds) or so many resumes, then the loop gets its turn.
+local BUDGET, RESUMES = 0.001, 1024
+--- The clock is read once in so many resumes.
+local CLOCK_EVERY = 16
+--- Coroutines kept for reuse, and abandoned tasks remembered.
+local POOL, REMEMBERED = 16384, 64
+
+-- Bodies ---------------------------------------------------------------------------------------
+
+--- Message handler at the base of each task: keeps the stack, also of the task that the error came
+--- from. A cancelled task that ends by its cancellation needs none.
+local function on_error(err)
+  local t = queue.current
+  if t.cancelled and errors.is_cancelled(err) then
+    return err
+  end
+  local stack = traceback.here()
+  local cause = t.cause
+  if cause and rawequal(cause.error, err) and cause.stack then
+    stack = ("%s\nraised in task %s, awaited by task %s:\n%s"):format(
+      cause.stack, cause.name, t.name, stack)
+  end
+  t.stack = stack
+  return err
+end
+
+local function finish(t, ok, value, ...)
+  t.state = "finished"
+  if not ok then
+    t.failed, t.error, t.value = true, value, nil
+  elseif select("#", ...) > 0 then
+    t.value, t.many = table.pack(value, ...), true
+  else
+    t.value = value
+  end
+end
+
+local function run(t, fn, ...)
+  finish(t, xpcall(fn, on_error, ...))
+end
+
+--- What each pooled coroutine runs: one task after the other.
+local function worker(...)
+  run(...)
+  while true do
+    run(yield())
+  end
+end
+
+local pool, pooled = {}, 0
+
+local function release(co)
+  if pooled < POOL then
+    pooled = pooled + 1
+    pool[pooled] = co
+  end
+end
+
+-- Ends -----------------------------------------------------------------------------------------
+
+local function default_uncaught(t)
+  io.stderr:write(("moontide: uncaught error in task %s: %s\n%s\n"):format(
+    t.name, tostring(t.error), t.stack or ""))
+end
+M.uncaught = default_uncaught
+
+local function report(t)
+  local ok, err = pcall(M.uncaught, t)
+  if not ok then
+    io.stderr:write("moontide: error in the uncaught-error handler: ", tostring(err), "\n")
+  end
+end
+
+--- A cancellation decides the outcome once it was raised, even if the function then returned as if
+--- nothing had been; a failure of its own still counts more.
+local function outcome_of(t)
+  local cancelled = t.cancelled
+  if t.failed then
+    if t.error == INTERRUPTED then
+      t.stack = core.coroutine.traceback and core.coroutine.traceback() or t.stack
+      return "interrupted"
+    elseif not (cancelled and errors.is_cancelled(t.error)) then
+      return "failed"
+    end
+  elseif not (cancelled and t.told) then
+    return "ok"
+  else
+    t.error = cancelled
+  end
+  return cancelled.kind == "timeout" and "timed_out" or "cancelled"
+end
+
+--- Who hears of a failure: whoever awaits the task; else the strict scope that it belongs to; else,
+--- when its owner has ended and still nobody asked, the uncaught-error policy.
+local function blame(t, scope)
+  local outcome, owner = t.outcome, scope.owner
+  if outcome == "cancelled" or t.claimed or t.opts and t.opts.detached_errors then
+    return
+  elseif outcome ~= "failed" and owner and owner.cancelled then
+    return -- late with its owner, who says so
+  elseif owner then
+    local list = scope.unclaimed or {}
+    list[#list + 1] = t
+    scope.unclaimed = list
+  else
+    report(t)
+  end
+end
+
+local function report_unclaimed(scope)
+  for _, t in ipairs(scope.unclaimed) do
+    if not t.claimed then
+      report(t)
+    end
+  end
+  scope.unclaimed = nil
+end
+M.report_unclaimed = report_unclaimed
+
+--- The task is over: its function has returned and it has no children left.
+local function settle(t, outcome)
+  if outcome == "ok" then
+    t.outcome = outcome
+  else
+    t.outcome = outcome or outcome_of(t)
+  end
+  local scope, opts = t.scope, t.opts
+  t.state, t.source, t.ended_at = "done", false, queue.now
+  if t.alarm then
+    alarm.clear(t)
+  end
+  queue.live = queue.live - 1
+  if t.outcome ~= "ok" then
+    if scope.strict and not scope.failure and t.outcome ~= "cancelled" then
+      scope.failure = t
+      cancel.cancel_scope(scope, errors.cancelled(
+        ("task %s failed: %s"):format(t.name, tostring(t.error))))
+    elseif not scope.strict then
+      blame(t, scope)
+    end
+  end
+  local own = t.own
+  if own and own.unclaimed then
+    report_unclaimed(own)
+  end
+  local joiners = t.joiners
+  if joiners then
+    joiners:wake_all()
+  end
+  if opts and opts.on_end then
+    local ok, err = xpcall(opts.on_end, debug.traceback, t)
+    if not ok then
+      io.stderr:write("moontide: error in on_end of task ", t.name, ": ", tostring(err), "\n")
+    end
+  end
+  scopes.remove(scope, t)
+end
+
+--- The task's function is over; its children may live on for a while.
+local function end_body(t)
+  t.body = false
+  local own = t.own
+  if own and own.n > 0 then
+    if t.failed then
+      cancel.cancel_below(t, errors.cancelled(("task %s ended: %s"):format(
+        t.name, tostring(t.error))))
+    end
+    t.state, t.source = "waiting", own
+    if t.deadline and not t.alarm then
+      queue.defer_alarm(t)
+    end
+    return
+  end
+  if t.failed or t.cancelled then
+    return settle(t)
+  end
+  settle(t, "ok")
+end
+
+-- Slices ---------------------------------------------------------------------------------------
+
+--- Until when a cancelled task may run without being interrupted.
+local function cleanup_deadline(t, now)
+  local kill_at = alarm.kill_at(t)
+  if kill_at then
+    return kill_at > now + 0.1 and kill_at or now + 0.1
+  end
+  return now + alarm.grace
+end
+
+--- What came back from a slice that neither awaits nor has finished.
+local function odd_return(t, ok, err)
+  local co = t.body
+  if ok then
+    t.stack = traceback.prune(debug.traceback(co))
+    err = "a task must not call coroutine.yield; to let others run, call tide.sleep(0)"
+  end
+  close(co)
+  t.failed, t.error, t.value = true, err, nil
+  end_body(t)
+end
+
+local function after(t, ok, err)
+  queue.current = nil
+  local state = t.state
+  if state == "waiting" or state == "ready" then
+    return
+  elseif state == "finished" then
+    if t.error ~= INTERRUPTED then
+      release(t.body)
+    end
+    return end_body(t)
+  end
+  odd_return(t, ok, err)
+end
+
+local function start(t, now)
+  if t.cancelled then
+    t.failed, t.error, t.value = true, t.cancelled, nil
+    t.body = false
+    return settle(t)
+  end
+  local co
+  if pooled > 0 then
+    co = pool[pooled]
+    pool[pooled] = nil
+    pooled = pooled - 1
+  else
+    co = create(worker)
+  end
+  local fn, value = t.body, t.value
+  t.body, t.value, t.fn = co, nil, fn
+  t.started_at, t.state = now, "running"
+  queue.current = t
+  if t.many then
+    t.many = false
+    return after(t, resume(co, t.deadline or 0, t, fn, unpack(value, 1, value.n)))
+  end
+  return after(t, resume(co, t.deadline or 0, t, fn, value))
+end
+
+local function step(t, now)
+  local deadline = t.deadline
+  if deadline and deadline <= now and not t.cancelled then
+    cancel.expire(t)
+  end
+  if not t.started_at then
+    return start(t, now)
+  elseif not t.body then
+    return settle(t)
+  end
+  t.state = "running"
+  queue.current = t
+  return after(t, resume(t.body, t.cancelled and cleanup_deadline(t, now) or deadline or 0))
+end
+
+-- The pump -------------------------------------------------------------------------------------
+
+local batch, batch_size, position = {}, 0, 0
+
+--- Runs ready tasks for one budget. The loop calls it after anything that entered Lua.
+---@return boolean more whether something is still ready
+function M.pump()
+  if queue.current then
+    return false -- asked for by a task: it would be resumed inside another
+  end
+  local now = clock_now()
+  queue.now = now
+  local stop_at, left = now + BUDGET, RESUMES
+  while true do
+    if position >= batch_size then
+      batch, batch_size = queue.take(batch)
+      position = 0
+      if batch_size == 0 then
+        break
+      end
+    end
+    position = position + 1
+    local t = batch[position]
+    batch[position] = false
+    step(t, now)
+    left = left - 1
+    if left % CLOCK_EVERY == 0 then
+      now = clock_now()
+      queue.now = now
+      if now >= stop_at or left <= 0 then
+        break
+      end
+    end
+  end
+  alarm.arm_all()
+  return position < batch_size or queue.length() > 0
+end
+
+---@return integer
+function M.ready_count()
+  return batch_size - position + queue.length()
+end
+
+-- Deadlines ------------------------------------------------------------------------------------
+
+local function remember(t, now)
+  local list = M.abandoned
+  list[#list + 1] = {
+    name = t.name, site = t:site(), seconds = now - t.started_at, traceback = t.left,
+  }
+  if #list > REMEMBERED then
+    table.remove(list, 1)
+  end
+end
+
+--- Closes a task that did not end in its grace, after those below it. Its <close> variables run,
+--- but cannot await.
+---@param t moontide.Task
+function M.abandon(t, now)
+  local scope = t.own
+  while scope do
+    for child in scope:tasks() do
+      M.abandon(child, now)
+    end
+    scope = scope.outer
+  end
+  local source = t.source
+  if t.outcome or t.state ~= "waiting" or not t.body
+    or type(source) == "table" and source.firm then
+    return -- it goes on by itself once those below it have ended
+  end
+  t.left = traceback.of(t)
+  t.stack = t.stack or t.left
+  local co = t.body
+  t.state, t.source = "running", false
+  if type(source) == "table" and source.forget then
+    source:forget(t)
+  end
+  queue.current = t
+  local ok, err = close(co)
+  queue.current = nil
+  if not ok then
+    t.left = ("%s\nerror while it was closed: %s"):format(t.left, tostring(err))
+  end
+  t.body, t.error = false, t.cancelled
+  remember(t, now)
+  settle(t, "abandoned")
+end
+
+--- A waiting task's clock entry is due: its sleep is over, its deadline has passed, a shield ends
+--- or its grace does. What is not due yet gets a new entry.
+function alarm.on_task(t, now)
+  if t.state ~= "waiting" then
+    return
+  elseif t.cancelled then
+    local kill_at = alarm.kill_at(t)
+    if kill_at and kill_at <= now then
+      return M.abandon(t, now)
+    elseif t.shield and t.shield.till <= now then
+      cancel.cancel_below(t, t.cancelled)
+      return cancel.deliver(t)
+    end
+  elseif t.deadline and t.deadline <= now then
+    return cancel.expire(t)
+  end
+  if t.source == "sleep" and t.value <= now then
+    return queue.ready(t)
+  end
+  queue.defer_alarm(t)
+end
+
+return M
