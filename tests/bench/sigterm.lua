@@ -14,8 +14,10 @@ for _, run in ipairs(runs) do
     print(run.fault)
   end
 end
-print(("SIGTERM at %d random moments (ready after %.1f ms): %d before the handlers, "
-  .. "%d while starting, %d when ready; %d wrong; signal to exit median %.1f ms, max %.1f ms"):format(count,
-  ready * 1000, met["before handlers"] or 0, met.starting or 0, met.ready or 0, faults,
+print(("SIGTERM at %d random moments from exec to %.1f ms (ready) + 50 ms:"):format(
+  count, ready * 1000))
+print(("  %d before the handlers, %d while starting, %d when ready; %d wrong"):format(
+  met["before handlers"] or 0, met.starting or 0, met.ready or 0, faults))
+print(("  signal to exit: median %.1f ms, max %.1f ms"):format(
   stats.median(took) * 1000, stats.max(took) * 1000))
 os.exit(faults == 0 and 0 or 1)
