@@ -1,0 +1,284 @@
+--- From a loaded script to a running startup: the main chunk as the first task, the sealing of the
+--- pipelines, and the ways in which either can go wrong.
+
+local core = require "moontide.core"
+local config = require "moontide.config"
+local exit = require "moontide.exit"
+local record = require "moontide.pipeline.record"
+local shutdown = require "moontide.shutdown"
+local startup = require "moontide.startup"
+local task = require "moontide.task"
+
+local write = core.log.write
+
+local M = {}
+
+--- How long the main chunk may take, in seconds.
+M.MAIN_LIMIT = 30
+
+---@class moontide.Main the main chunk
+---@field task moontide.Task|nil
+---@field parked boolean it waits in run_until_terminated
+M.main = { parked = false }
+
+-- The library's own files, as they appear in the source of a function: "@moontide/" in the binary.
+local LIBRARY = debug.getinfo(1, "S").source:match("^(.*/)boot%.lua$") or "@moontide/"
+
+-- ---- errors of the script -------------------------------------------------------------------------
+
+-- Whether the library refused what the script gave it: the error was raised by a function of the
+-- library, and not one that passes on somebody's failure.
+local function refused(err)
+  if type(err) == "table" and err.kind then return err.kind == "invalid" end
+  for level = 3, 12 do
+    local info = debug.getinfo(level, "S")
+    if not info then return false end
+    if info.what ~= "C" then
+      local source = info.source
+      return source:sub(1, #LIBRARY) == LIBRARY and not source:find("/task", #LIBRARY, true)
+    end
+  end
+  return false
+end
+
+local function on_main_error(err)
+  if exit.is_exit(err) then return err end
+  M.main.invalid = refused(err) and record.text(err) or nil
+  M.main.traceback = debug.traceback(record.text(err), 2)
+  return err
+end
+
+-- Reports what makes the script unusable, and ends: nothing has started yet.
+local function refuse(errors)
+  for _, message in ipairs(errors) do write(3, "lifecycle", message) end
+  local code = exit.invalid_code()
+  require("moontide.kubernetes").last_words("/dev/termination-log",
+    ("exit %d: %s"):format(code, errors[1]))
+  require("moontide.states").move("stopped", "invalid configuration")
+  shutdown.code = code
+  core.host.stop(code)
+end
+
+-- ---- sealing --------------------------------------------------------------------------------------
+
+local function append(list, more)
+  for _, item in ipairs(more or {}) do list[#list + 1] = item end
+end
+
+local function seal_pipeline(pipeline)
+  local errors = {}
+  append(errors, pipeline.graph:seal())
+  append(errors, pipeline:task_errors())
+  pipeline.sealed = true
+  for _, message in ipairs(pipeline.graph.warnings or {}) do write(2, "lifecycle", message) end
+  return errors
+end
+
+local function wire_shutdown()
+  require("moontide.shutdown.builtin").register(shutdown, {
+    linger = config.get("shutdown.linger"),
+    terminate_drain = config.get("shutdown.terminate_drain"),
+    auto_register = config.get("shutdown.auto_register_tasks"),
+  })
+  if config.get("shutdown.auto_register_tasks") then return end
+  for _, name in ipairs(shutdown.names) do
+    local tasks = shutdown.tasks[name]
+    for entry in tasks:each() do
+      if entry.builtin and entry.name ~= "terminate" then tasks:remove(entry) end
+    end
+  end
+end
+
+--- Seals the shutdown pipeline (again harmless).
+---@return string[] errors
+function M.seal_shutdown()
+  if shutdown.sealed then return {} end
+  wire_shutdown()
+  return seal_pipeline(shutdown)
+end
+
+--- Seals configuration and both pipelines, and checks what can only be seen together.
+---@return string[] errors all of them
+function M.seal()
+  local errors = {}
+  append(errors, config.seal())
+  if #errors > 0 then return errors end
+  append(errors, seal_pipeline(startup))
+  append(errors, M.seal_shutdown())
+  if #errors > 0 then return errors end
+  append(errors, require("moontide.pipeline.times").apply(startup, shutdown))
+  return errors
+end
+
+-- What of the configuration the core keeps for itself.
+local function apply_config()
+  core.log.set_level(config.get("log.level"))
+  local format, file = config.get("log.format"), config.get("log.file")
+  if format then core.log.set_format(format) end
+  if file then
+    local ok, message = core.log.set_file(file)
+    if ok == nil then
+      write(2, "log", ("log.file %s: %s; the log goes on to standard error"):format(file,
+        tostring(message)))
+    end
+  end
+  core.host.set_log_timeout(config.get("log.close_timeout"))
+  core.watchdog.shutdown_total(require("moontide.settings").shutdown_total())
+end
+
+-- ---- from sealed to ready -------------------------------------------------------------------------
+
+local function fail_startup(message)
+  local reasons = require "moontide.reason"
+  shutdown:run(reasons.new("startup-failed", { message = message }))
+end
+
+local function become_ready()
+  local http = package.loaded["moontide.http"]
+  if http then
+    local ok, err = pcall(http.listen_all)
+    if not ok then return fail_startup(record.text(err)) end
+  end
+  local background = package.loaded["moontide.background"]
+  if background then background.begin() end
+  if not require("moontide.states").move("ready") then return end
+  if core.notify.active() then require("moontide.systemd").ready() end
+  exit.watch_idle()
+end
+
+local function startup_ended(outcome, run)
+  if outcome == "ok" and not shutdown.is_running() then return become_ready() end
+  if outcome == "failed" then fail_startup(run.failure.message) end
+end
+
+local function open_http()
+  local http = package.loaded["moontide.http"]
+  if core.host.flags.manage and config.get("manage") ~= false then
+    http = require "moontide.http"
+    http.manage_open()
+  end
+  if http then http.bind_all() end
+end
+
+-- Begins to rise; in a task.
+local function begin()
+  apply_config()
+  if os.getenv "KUBERNETES_SERVICE_HOST" then require("moontide.kubernetes").warn() end
+  if core.notify.active() then require("moontide.systemd").watch() end
+  local ok, err = pcall(open_http)
+  if not ok then
+    write(3, "lifecycle", record.text(err))
+    return fail_startup(record.text(err))
+  end
+  startup.start(require("moontide.settings").startup(), startup_ended)
+end
+
+--- Seals and begins to rise, unless a shutdown came first.
+---@return string[]|nil errors
+local function seal_and_begin()
+  if M.begun then return end
+  M.begun = true
+  if shutdown.is_running() then return end
+  local errors = M.seal()
+  if #errors > 0 then return errors end
+  begin()
+end
+
+-- ---- the main chunk -------------------------------------------------------------------------------
+
+local function main_body(chunk, ...)
+  local results = table.pack(xpcall(chunk, on_main_error, ...))
+  if not results[1] then error(results[2], 0) end
+end
+
+local function main_failed(t)
+  local main = M.main
+  if exit.is_exit(t.error) then return end
+  if shutdown.is_running() and t.outcome == "cancelled" then return end
+  if main.invalid and not M.begun then return refuse { main.invalid } end
+  exit.on_uncaught("main chunk", t.error, { task = "main chunk", traceback = main.traceback })
+  if not shutdown.is_running() then fail_startup(record.text(t.error)) end
+end
+
+local function main_ended(t)
+  if t.outcome ~= "ok" then return main_failed(t) end
+  local errors = seal_and_begin()
+  if errors then refuse(errors) end
+end
+
+-- ---- what the host calls --------------------------------------------------------------------------
+
+local function on_uncaught_task(t)
+  exit.on_uncaught("task", t.error, { task = t.name, traceback = t.traceback_text })
+end
+
+--- Connects the library to the host; once, when it is set up.
+function M.load_library()
+  core.host.set_pump(task.pump)
+  task.on_uncaught(on_uncaught_task)
+  core.host.on_uncaught(exit.on_uncaught)
+  core.host.on_drain(function(text) shutdown:run(text) end)
+  require("moontide.signals").install()
+  if core.host.mode == "process" then exit.install() end
+end
+
+--- Takes the compiled script; nothing runs yet.
+---@param chunk function
+---@param path string
+function M.load(chunk, path)
+  M.main.chunk, M.main.path = chunk, path
+end
+
+--- Runs the main chunk as the first root task.
+function M.start()
+  local main = M.main
+  config.load_env()
+  main.task = task.start({
+    name = "main chunk", scope = task.root, kind = "main chunk", timeout = M.MAIN_LIMIT,
+    limit = ("the main chunk's limit of %d s"):format(M.MAIN_LIMIT), on_end = main_ended,
+    detached_errors = true,
+  }, main_body, main.chunk, table.unpack(core.host.args))
+end
+
+-- ---- run_until_terminated -------------------------------------------------------------------------
+
+-- In the main chunk of a process: what came before was the loading, and here it waits.
+local function park_main()
+  local main = M.main
+  main.parked = true
+  exit.held = exit.held + 1
+  local errors = seal_and_begin()
+  if errors then refuse(errors) end
+  local this = task.current()
+  if this and this == main.task then task.set_deadline(this, nil) end
+  task.waiter("run_until_terminated"):wait()
+end
+
+-- In a stock interpreter: the loop runs here.
+local function run_loop()
+  core.host.watch()
+  config.load_env()
+  exit.held = exit.held + 1
+  M.main.parked = true
+  local errors
+  task.start({ name = "main chunk", scope = task.pipeline, kind = "internal" }, function()
+    errors = seal_and_begin()
+    if errors then refuse(errors) end
+  end)
+  local code = core.host.run()
+  require("moontide.signals").remove_process_hooks()
+  if errors then error(table.concat(errors, "\n"), 3) end
+  return code
+end
+
+--- Seals the pipelines, starts up, serves, and returns when the process is to end.
+---@param opts { signals: string[] }|nil signals that shut down, beside SIGTERM and SIGINT
+---@return integer|nil code in a stock interpreter
+function M.run_until_terminated(opts)
+  local names = opts and opts.signals
+  require("moontide.signals").install_process_hooks(names)
+  if core.host.mode == "module" then return run_loop() end
+  park_main()
+end
+
+return M

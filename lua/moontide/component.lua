@@ -1,0 +1,115 @@
+--- `tide.component`: a startup phase, a stop hook and a readiness check under one name.
+--
+-- The stop is registered when the start has finished, so that what never started is never stopped,
+-- and so that stops run in reverse order of the finished starts: the hooks are LIFO by nature; in a
+-- stop_phase of its own choice a stop waits for those of later starts.
+
+local options = require "moontide.options"
+local shutdown = require "moontide.shutdown"
+local startup = require "moontide.startup"
+
+local M = {}
+
+local SPECS = {
+  needs = "string|table", start = "function", stop = "function", check = "function|table",
+  retry = "table", stop_phase = "string", timeout = "duration", stop_timeout = "duration",
+}
+
+---@class moontide.Component
+---@field name string
+---@field state "idle"|"started"|"stopping"|"stopped"
+local Component = {}
+Component.__index = Component
+
+local components = {}
+local last_stop = {} -- stop phase -> entry of the latest start that stops there
+
+--- Says that the component has stopped by itself: its stop is not called, a wait for it is over.
+function Component:stopped()
+  self.state = "stopped"
+end
+
+local function stop_of(self)
+  return function(reason, ctx)
+    if self.state == "stopped" then return end
+    self.state = "stopping"
+    if self.opts.stop then self.opts.stop(reason, ctx) end
+    self.state = "stopped"
+  end
+end
+
+-- The start has finished: from now on there is something to stop.
+local function register_stop(self)
+  local opts = self.opts
+  local phase = opts.stop_phase or "shutdown-hooks"
+  local handle = shutdown:builtin_task(phase, self.name, stop_of(self), {
+    timeout = opts.stop_timeout, site = opts.site,
+  })
+  if not handle then return end
+  handle.entry.builtin = false
+  local earlier = last_stop[phase]
+  if opts.stop_phase and earlier and earlier.state == "waiting" then earlier.after = self.name end
+  last_stop[phase] = handle.entry
+end
+
+local function start_check(self)
+  local check = self.opts.check
+  if not check then return end
+  local readiness = require "moontide.readiness"
+  if type(check) == "function" then return readiness.check(self.name, {}, check) end
+  local opts = {}
+  for key, value in pairs(check) do
+    if key ~= 1 then opts[key] = value end
+  end
+  readiness.check(self.name, opts, check[1])
+end
+
+local function start_of(self)
+  return function(ctx)
+    if self.opts.start then self.opts.start(ctx) end
+    self.state = "started"
+    register_stop(self)
+    start_check(self)
+  end
+end
+
+-- The phase of a profile that has this name is used; else it is a phase of its own.
+local function declare(self)
+  local opts, name = self.opts, self.name
+  if startup.tasks[name] and startup.profile then
+    local handle = startup:add(name, name, { timeout = opts.timeout, retry = opts.retry },
+      start_of(self))
+    handle.entry.site = opts.site
+    return
+  end
+  startup:phase(name, { after = opts.needs, timeout = opts.timeout, on_fail = opts.retry },
+    start_of(self))
+  startup.tasks[name].by_name[name].site = opts.site
+end
+
+--- Declares a component.
+---@param name string
+---@param opts { needs: string|string[], start: function, stop: function, check: function|table, retry: table, stop_phase: string, timeout: number|string, stop_timeout: number|string }
+---@return moontide.Component
+function M.new(name, opts)
+  options.name("component", name, 1)
+  local what = ("component %q"):format(name)
+  local checked = options.check(what, opts, SPECS, {}, 1)
+  if components[name] then error(what .. " is declared already", 2) end
+  if checked.stop_phase and not shutdown.tasks[checked.stop_phase] then
+    error(what .. ": " .. require("moontide.suggest").unknown("shutdown phase", checked.stop_phase,
+      shutdown.names), 2)
+  end
+  checked.site = require("moontide.pipeline.pipeline").caller_site()
+  local self = setmetatable({ name = name, opts = checked, state = "idle" }, Component)
+  declare(self)
+  components[name] = self
+  return self
+end
+
+--- The declared components, by name.
+function M.all()
+  return components
+end
+
+return M

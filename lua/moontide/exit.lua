@@ -1,0 +1,125 @@
+--- The ways out: os.exit, an error that belongs to nobody, nothing left to do. And the exit codes.
+
+local core = require "moontide.core"
+local reasons = require "moontide.reason"
+local record = require "moontide.pipeline.record"
+
+local write = core.log.write
+
+local M = {}
+
+M.CLEAN, M.FAILED, M.INVALID = 0, 1, 78
+
+-- Reasons whose process has failed, unless the configuration says otherwise.
+local FAILED = { ["startup-failed"] = true, ["uncaught-error"] = true }
+
+--- The exit code of a reason: the configuration's, the reason's own, or that of its kind.
+---@param reason moontide.Reason
+---@return integer
+function M.for_reason(reason)
+  local override = require("moontide.settings").reason(reason)
+  if override and override.exit_code then return override.exit_code end
+  if reason.exit_code then return reason.exit_code end
+  for kind in pairs(FAILED) do
+    if reason:is(kind) then return M.FAILED end
+  end
+  return M.CLEAN
+end
+
+--- The code for a script or configuration that is not valid.
+---@return integer
+function M.invalid_code()
+  return require("moontide.config").get("exit_codes") == "seed" and M.FAILED or M.INVALID
+end
+
+-- ---- os.exit --------------------------------------------------------------------------------------
+
+local native_exit = os.exit
+
+-- The value that ends code which asked for the exit and cannot be parked.
+local Exit = { __tostring = function() return "os.exit was called" end }
+
+--- Whether an error is only the end of a caller of os.exit.
+function M.is_exit(err)
+  return getmetatable(err) == Exit
+end
+
+-- The caller does not continue: a task waits for ever (the shutdown cancels it), other code is
+-- unwound by an error that nobody counts as one.
+local function park()
+  local task = require "moontide.task"
+  if task.current() and coroutine.isyieldable() then
+    pcall(function() task.waiter("os.exit"):wait() end)
+    task.waiter("os.exit"):wait()
+  end
+  error(setmetatable({ kind = "exit" }, Exit), 0)
+end
+
+--- os.exit in a script: asks for a shutdown with this exit code.
+function M.request(code)
+  if code == nil or code == true then code = 0 end
+  if code == false then code = 1 end
+  code = math.tointeger(code)
+  if not code then error("os.exit: the code must be an integer or a boolean", 2) end
+  require("moontide.shutdown"):run(reasons.new("exit", { exit_code = code & 255 }))
+  park()
+end
+
+function M.install()
+  os.exit = M.request
+end
+
+--- Gives os.exit back, if it is still ours.
+function M.uninstall()
+  if os.exit == M.request then os.exit = native_exit end
+end
+
+-- ---- errors that belong to nobody ----------------------------------------------------------------
+
+M.uncaught = {} -- kind -> how many, for the metrics
+
+local function policy(kind)
+  local config = require "moontide.config"
+  return config.get(kind == "task" and "uncaught.task" or "uncaught.callback")
+end
+
+--- An error that nobody caught: a record, a count, and by policy the end of the process.
+---@param kind string "task", "luv callback", "timer", ...
+---@param err any
+---@param fields { task: string|nil, traceback: string|nil }|nil
+function M.on_uncaught(kind, err, fields)
+  if M.is_exit(err) then return end
+  fields = fields or {}
+  local text = record.text(err)
+  M.uncaught[kind] = (M.uncaught[kind] or 0) + 1
+  write(3, "lifecycle", ("uncaught error in a %s: %s"):format(kind, text), "kind", kind,
+    "task", fields.task or "", "traceback", fields.traceback or "")
+  if policy(kind) == "log" then return end
+  require("moontide.shutdown"):run(reasons.new("uncaught-error", { message = text, source = kind }))
+end
+
+-- ---- nothing left to do ----------------------------------------------------------------------------
+
+M.held = 0 -- workers, run_until_terminated: each counts one
+
+-- Whether something of the script still runs or could.
+local function alive()
+  if M.held > 0 then return true end
+  if require("moontide.task").live_root() > 0 then return true end
+  local http = package.loaded["moontide.http"]
+  if http and http.has_listener() then return true end
+  return core.host.script_alive()
+end
+
+local function on_idle()
+  if core.state.get() ~= "ready" or alive() then return end
+  require("moontide.shutdown"):run(reasons.new("script-end"))
+end
+
+--- From now on the end of all work is the end of the process.
+function M.watch_idle()
+  core.host.on_idle(on_idle)
+  core.host.wake()
+end
+
+return M

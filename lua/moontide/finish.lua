@@ -1,0 +1,41 @@
+--- The last words of a shutdown: the report, the record of the exit, and the termination log.
+
+local core = require "moontide.core"
+local record = require "moontide.pipeline.record"
+
+local write = core.log.write
+
+local M = {}
+
+local TERMINATION_LOG = "/dev/termination-log"
+
+-- Why the process ends badly, in one line; nil when it does not.
+local function fatal_text(shutdown, code)
+  if code == 0 then return nil end
+  local failure = shutdown.run_state and shutdown.run_state.failure
+  local why = tostring(shutdown.reason)
+  if failure then why = why .. "; " .. (failure.message or failure.name) end
+  return ("exit %d: %s"):format(code, why)
+end
+
+local function report(shutdown, code)
+  local ok, err = xpcall(function()
+    require("moontide.observe.report").finish(require "moontide.startup", shutdown, code)
+  end, debug.traceback)
+  if not ok then write(2, "lifecycle", "no exit report: " .. record.text(err)) end
+end
+
+--- Writes all of it; called once, when the last phase is over.
+---@param shutdown moontide.Shutdown
+---@param code integer
+function M.finish(shutdown, code)
+  report(shutdown, code)
+  local text = fatal_text(shutdown, code)
+  if text then require("moontide.kubernetes").last_words(TERMINATION_LOG, text) end
+  local level = code == 0 and 1 or 3
+  write(level, "lifecycle", "stopped", "exit_code", code, "reason", shutdown.reason.kind,
+    "duration_ms", math.floor((core.clock.now() - shutdown.started_at) * 1000 + 0.5),
+    "why", text or tostring(shutdown.reason))
+end
+
+return M

@@ -1,0 +1,65 @@
+--- The public face: `local tide = require "moontide"`.
+--
+-- What every script needs is here at once; the rest is loaded when it is first named.
+
+local core = require "moontide.core"
+local task = require "moontide.task"
+
+---@class moontide
+---@field startup moontide.Startup
+---@field shutdown moontide.Shutdown
+local tide = {
+  version = core.host.version,
+  startup = require "moontide.startup",
+  shutdown = require "moontide.shutdown",
+  root = task.root,
+  now = core.clock.now,
+  state = core.state.get,
+  spawn = task.spawn, sleep = task.sleep, timeout = task.timeout, all = task.all,
+  race = task.race, scope = task.scope, event = task.event, channel = task.channel,
+  shield = task.shield, offload = task.offload,
+}
+
+-- Names that are a module of their own, and functions of one.
+local MODULES = {
+  http = "moontide.http", json = "moontide.json", reason = "moontide.reason",
+  task = "moontide.task", log = "moontide.observe.log", metrics = "moontide.observe.metrics",
+  profiles = "moontide.profiles",
+}
+local FUNCTIONS = {
+  component = { "moontide.component", "new" },
+  check = { "moontide.readiness", "check" },
+  heartbeat = { "moontide.heartbeat", "new" },
+  worker = { "moontide.worker", "new" },
+  permanent = { "moontide.retry", "permanent" },
+  config = { "moontide.config", "set_here" },
+  on_state = { "moontide.states", "on_state" },
+  on_signal = { "moontide.signals", "on_signal" },
+  install_process_hooks = { "moontide.signals", "install_process_hooks" },
+  remove_process_hooks = { "moontide.signals", "remove_process_hooks" },
+  run_until_terminated = { "moontide.boot", "run_until_terminated" },
+}
+
+--- Shuts down with reason actor-system-terminate.
+---@return moontide.Completion
+function tide.terminate()
+  return tide.shutdown:run("actor-system-terminate")
+end
+
+local function load_name(name)
+  local module = MODULES[name]
+  if module then return require(module) end
+  local at = FUNCTIONS[name]
+  if at then return require(at[1])[at[2]] end
+  if name == "phases" then return require("moontide.pipeline.phases").names end
+  if name == "retry" then return require("moontide.retry").retry end
+end
+
+return setmetatable(tide, {
+  __index = function(self, name)
+    local value = load_name(name)
+    if value == nil then return nil end
+    rawset(self, name, value)
+    return value
+  end,
+})

@@ -1,0 +1,279 @@
+--- Runs the tasks of one phase and waits for the last of them.
+--
+-- A phase has no timer: its end is the deadline of each of its tasks. Who is late is cancelled by
+-- the task library, so the phase is over when its last task is, at most a grace after its time.
+
+local core = require "moontide.core"
+local duration = require "moontide.duration"
+local record = require "moontide.pipeline.record"
+local task = require "moontide.task"
+local task_run = require "moontide.pipeline.task_run"
+
+local now = core.clock.now
+
+local M = {}
+
+---@class moontide.PhaseRun
+---@field run moontide.Run
+---@field node table the phase in the graph
+---@field phase moontide.PhaseTasks
+---@field deadline number|nil when the phase ends, for its tasks
+---@field limit string|nil the words for that deadline
+local PhaseRun = {}
+PhaseRun.__index = PhaseRun
+
+local function finite(seconds)
+  return seconds and seconds < math.huge and seconds or nil
+end
+
+-- The earlier of the phase's own end and the total's, and which of them it is.
+local function limits(run, node, from)
+  local total_end, total_text = run:limit_for(node)
+  local own = finite(node.timeout)
+  if own and (not total_end or from + own < total_end) then
+    return from + own, ("the timeout of phase %s, %s"):format(node.name, duration.format(own))
+  end
+  return total_end, total_text
+end
+
+--- With a retry policy the phase's timeout bounds each attempt.
+function PhaseRun:attempt_limit(started)
+  return limits(self.run, self.node, started)
+end
+
+-- ---- which task may start -----------------------------------------------------------------------
+
+local function skipped_by(run, entry)
+  local reason = run.reason
+  if not (entry.skip_on and reason) then return nil end
+  for _, kind in ipairs(entry.skip_on) do
+    if reason:is(kind) then return kind end
+  end
+end
+
+local function skip(self, entry, why)
+  entry.state, entry.outcome, entry.ended_at = "done", "skipped", now()
+  entry.error = why
+  record.task_skipped(self, entry, why)
+end
+
+-- Collects what this run of the phase is about: an array of entries, and who waits for whom.
+-- `waits[name]` lists the entries that start when that one has ended.
+local function collect(self)
+  local list, waits, skipped = {}, {}, 0
+  for entry in self.phase:each() do
+    local kind = skipped_by(self.run, entry)
+    if kind then
+      skip(self, entry, "reason " .. kind)
+      skipped = skipped + 1
+    else
+      list[#list + 1] = entry
+    end
+  end
+  if self.node.mode == "lifo" then
+    for i = 1, #list // 2 do
+      list[i], list[#list + 1 - i] = list[#list + 1 - i], list[i]
+    end
+  end
+  self.list, self.waits, self.skipped = list, waits, skipped
+  self.pending = #list
+end
+
+local function wait_for(self, entry, name)
+  local waiters = self.waits[name]
+  if not waiters then
+    waiters = {}
+    self.waits[name] = waiters
+  end
+  waiters[#waiters + 1] = entry
+  entry.waits_for = name
+end
+
+-- Whether `entry.after` names something that is still to end.
+local function held_back(self, entry)
+  local before = entry.after and self.phase.by_name[entry.after]
+  return before ~= nil and before ~= entry and before.state ~= "done"
+end
+
+local function start_or_skip(self, entry)
+  if entry.state ~= "waiting" then return end
+  if self.cancelled then return self:drop(entry, self.cancelled) end
+  local over = self.deadline and not self.per_attempt and now() >= self.deadline
+  if over then return self:drop(entry, "no time left: " .. self.limit) end
+  task_run.start(self, entry)
+end
+
+-- Starts the next of a "lifo" or "fifo" phase.
+local function start_next(self)
+  while self.next <= #self.list do
+    local entry = self.list[self.next]
+    self.next = self.next + 1
+    if entry.state == "waiting" then return start_or_skip(self, entry) end
+  end
+end
+
+local function start_all(self)
+  local list = self.list
+  for i = 1, #list do
+    local entry = list[i]
+    if held_back(self, entry) then
+      wait_for(self, entry, entry.after)
+    else
+      start_or_skip(self, entry)
+    end
+  end
+end
+
+-- ---- ends ------------------------------------------------------------------------------------------
+
+local function count_down(self)
+  self.pending = self.pending - 1
+  if self.pending == 0 then self.waiter:wake() end
+end
+
+-- After an entry has ended in any way: who waited for it, or the next in line.
+local function release(self, entry)
+  if self.sequential then return start_next(self) end
+  local waiters = self.waits[entry.name]
+  if not waiters then return end
+  self.waits[entry.name] = nil
+  local failed = self.run.kind == "startup" and entry.outcome ~= "ok" and entry.outcome ~= "skipped"
+  for _, waiter in ipairs(waiters) do
+    waiter.waits_for = nil
+    if failed and waiter.state == "waiting" then
+      self:drop(waiter, entry.name .. " failed")
+    else
+      start_or_skip(self, waiter)
+    end
+  end
+end
+
+--- Ends an entry that never started.
+function PhaseRun:drop(entry, why)
+  skip(self, entry, why)
+  self.skipped = self.skipped + 1
+  release(self, entry)
+  count_down(self)
+end
+
+--- A task was withdrawn while the phase runs (it waited for another).
+function PhaseRun:withdrawn(entry)
+  release(self, entry)
+  count_down(self)
+end
+
+--- An attempt has failed and another follows.
+function PhaseRun:attempt_failed(entry, t, delay)
+  record.attempt_failed(self, entry, t, delay)
+end
+
+local function tolerated(self)
+  local node = self.node
+  if self.run.kind == "startup" then return node.on_fail == "warn" end
+  return node.recover ~= false
+end
+
+-- The first failure that the phase does not tolerate stops its siblings and the run.
+local function failed(self, entry)
+  self.failures = self.failures + 1
+  local cut = self.run.cut or self.cancelled
+  if cut and entry.outcome == "cancelled" then return end
+  local fatal = not tolerated(self) and not self.run.failure
+  record.task_failed(self, entry, fatal)
+  if tolerated(self) then return end
+  self.fatal = self.fatal or entry
+  self.run:failed(self, entry)
+  self:cancel(entry.name .. " failed")
+end
+
+--- A started entry has ended.
+function PhaseRun:ended(entry)
+  if entry.outcome == "ok" then
+    if not self.quiet then record.task_ended(self, entry) end
+  else
+    failed(self, entry)
+  end
+  release(self, entry)
+  count_down(self)
+end
+
+--- Stops what runs and starts nothing more.
+function PhaseRun:cancel(why)
+  if self.cancelled then return end
+  self.cancelled = why
+  self.scope:cancel(why)
+  -- A task that waits for one that is cancelled is dropped when that one ends; in a sequential
+  -- phase the same happens one by one.
+end
+
+-- ---- the whole -----------------------------------------------------------------------------------
+
+-- "ok", "failed" or "cancelled", as the record says.
+local function outcome_of(self)
+  if self.fatal then return "failed" end
+  if self.cancelled then return "cancelled" end
+  return "ok"
+end
+
+local function prepare(run, node)
+  local phase = run.registry[node.name]
+  local self = setmetatable({
+    run = run, node = node, phase = phase, name = node.name, next = 1, failures = 0, watched = 0,
+    sequential = node.mode == "lifo" or node.mode == "fifo",
+  }, PhaseRun)
+  phase.status, phase.started_at, phase.run = "running", now(), self
+  run.active[#run.active + 1] = self
+  collect(self)
+  return self
+end
+
+local function set_times(self)
+  local run, node, from = self.run, self.node, self.phase.started_at
+  local policy = node.on_fail
+  self.deadline, self.limit = limits(run, node, from)
+  if type(policy) == "table" then
+    self.policy, self.per_attempt = policy, true
+    local total_end = run:limit_for(node)
+    local own = policy.give_up_after and from + policy.give_up_after
+    self.retry_end = own and total_end and math.min(own, total_end) or own or total_end
+  end
+end
+
+local function start(self)
+  set_times(self)
+  self.quiet = self.pending > record.MANY
+  self.scope = task.new_scope(self.run.kind .. ":" .. self.name, task.pipeline)
+  self.waiter = task.waiter("phase " .. self.name)
+  self.opts = { scope = self.scope, kind = "phase task", detached_errors = true }
+  if self.sequential then start_next(self) else start_all(self) end
+  if self.pending > 0 then
+    self.run:waits()
+    self.waiter:wait()
+  end
+  self.scope:join()
+end
+
+local function leave(self)
+  local active = self.run.active
+  for i = 1, #active do
+    if active[i] == self then return table.remove(active, i) end
+  end
+end
+
+--- Runs a phase to its end. Must be called in a task that nobody cancels.
+---@param run moontide.Run
+---@param node table
+---@return moontide.PhaseRun
+function M.run(run, node)
+  local self = prepare(run, node)
+  local phase = self.phase
+  record.phase_begins(self)
+  if self.pending > 0 then start(self) end
+  phase.status, phase.ended_at = "done", now()
+  phase.outcome = outcome_of(self)
+  leave(self)
+  record.phase_ended(self)
+  return self
+end
+
+return M

@@ -1,0 +1,192 @@
+--- What startup and shutdown have in common for a script: phases and tasks.
+--
+-- Registering is allowed at any time. Before the pipeline is sealed everything is; afterwards a task
+-- may still join a phase that has not begun.
+
+local record = require "moontide.pipeline.record"
+local registry = require "moontide.pipeline.registry"
+local suggest = require "moontide.suggest"
+
+local M = {}
+
+---@class moontide.Pipeline
+---@field kind "startup"|"shutdown"
+---@field graph table
+---@field tasks table<string, moontide.PhaseTasks>
+---@field names string[] of its phases, in order of declaration
+---@field shared table
+---@field sealed boolean
+---@field run_state moontide.Run|nil
+local Pipeline = {}
+Pipeline.__index = Pipeline
+M.Pipeline = Pipeline
+
+-- The script's line that called the library, "app.lua:12".
+local function caller_site()
+  local level = 3
+  while true do
+    local info = debug.getinfo(level, "Sl")
+    if not info then return "?" end
+    if info.what ~= "C" and not info.source:find("moontide/", 1, true) then
+      return ("%s:%d"):format(info.short_src, info.currentline)
+    end
+    level = level + 1
+  end
+end
+M.caller_site = caller_site
+
+--- Declares a phase.
+---@param name string
+---@param opts table|function|nil
+---@param fn function|nil the phase's own task, named like the phase
+---@return moontide.Pipeline self
+function Pipeline:phase(name, opts, fn)
+  if type(opts) == "function" then opts, fn = {}, opts end
+  if fn ~= nil and type(fn) ~= "function" then
+    error(("%s:phase(%q): the third argument must be a function, not a %s"):format(
+      self.kind, tostring(name), type(fn)), 2)
+  end
+  if self.sealed then
+    error(("phase %q: the %s pipeline is sealed; declare phases while the script loads"):format(
+      tostring(name), self.kind), 2)
+  end
+  self.graph:phase(name, opts or {}, caller_site())
+  self:remember(name)
+  if fn then self:add(name, name, {}, fn) end
+  return self
+end
+
+--- Declares a phase of the host's own.
+function Pipeline:builtin_phase(name, opts)
+  self.graph:builtin(name, opts)
+  self:remember(name)
+end
+
+-- A phase has a place for tasks from its declaration on.
+function Pipeline:remember(name)
+  self.tasks[name] = registry.phase(name)
+  self.names[#self.names + 1] = name
+end
+
+--- The fields every pipeline has, added to `self`.
+function M.init(self, kind, graph)
+  self.kind, self.graph, self.sealed = kind, graph, false
+  self.tasks, self.names, self.shared, self.run_state = {}, {}, {}, nil
+  return self
+end
+
+-- The registry of a phase; raises for an unknown one.
+local function phase_of(self, name, level)
+  local tasks = type(name) == "string" and self.tasks[name]
+  if tasks then return tasks end
+  error(suggest.unknown(self.kind .. " phase", tostring(name), self.names), level + 1)
+end
+
+-- Why nothing can be added to a phase any more, or nil.
+local function too_late(tasks)
+  if tasks.status == "pending" then return nil end
+  if tasks.status == "skipped" then
+    return ("phase %s was skipped (%s)"):format(tasks.name, tasks.why)
+  end
+  return ("phase %s has already run"):format(tasks.name)
+end
+
+--- Adds an entry without checking what the script gave.
+---@return moontide.TaskHandle|nil
+---@return string|nil message when the phase has begun or is over
+function Pipeline:add(phase, name, opts, fn)
+  local tasks = self.tasks[phase]
+  local message = too_late(tasks)
+  if message then
+    record.late_task(self, phase, name, message)
+    return nil, message
+  end
+  local entry = {
+    name = name, phase = phase, fn = fn, state = "waiting", attempts = 0,
+    timeout = opts.timeout, after = opts.after, skip_on = opts.skip_on,
+    builtin = opts.builtin, retry = opts.retry, detail = opts.detail, site = opts.site,
+  }
+  tasks:add(entry)
+  return registry.handle(tasks, entry)
+end
+
+local function check_name(self, tasks, name, level)
+  if type(name) ~= "string" or name == "" then
+    error(("%s task of phase %s: the name must be a string that is not empty"):format(self.kind,
+      tasks.name), level + 1)
+  end
+  if tasks.by_name[name] then
+    error(("duplicate task %q in %s phase %s"):format(name, self.kind, tasks.name), level + 1)
+  end
+end
+
+--- Registers a task to a phase.
+---@param phase string
+---@param name string unique in the phase
+---@param opts table|function|nil { timeout = duration, after = task, skip_on = { reasons } }
+---@param fn function|nil
+---@return moontide.TaskHandle|nil
+---@return string|nil message "phase service-stop has already run"
+function Pipeline:task(phase, name, opts, fn)
+  if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
+  local tasks = phase_of(self, phase, 2)
+  check_name(self, tasks, name, 2)
+  if opts ~= nil and type(opts) ~= "table" then
+    error(("%s task %q: the options must be a table, not a %s"):format(self.kind, name,
+      type(opts)), 2)
+  end
+  if type(fn) ~= "function" then
+    error(("%s task %q: the task must be a function, not a %s"):format(self.kind, name,
+      type(fn)), 2)
+  end
+  local checked, message = {}, nil
+  if opts then
+    checked, message = registry.check_options(opts, ("%s task %q"):format(self.kind, name))
+    if not checked then error(message, 2) end
+  end
+  return self:add(phase, name, checked, fn)
+end
+
+--- Registers a task of the host's own; `opts.detail` gives the text for the waiting line.
+function Pipeline:builtin_task(phase, name, fn, opts)
+  opts = opts or {}
+  opts.builtin = true
+  opts.site = opts.site or "moontide"
+  return self:add(phase, name, opts, fn)
+end
+
+-- The name of a task that comes round to itself by `after`, or nil.
+local function circle(tasks, entry)
+  local seen, at = {}, entry
+  while at and at.after do
+    if seen[at] then return at.name end
+    seen[at] = true
+    at = tasks.by_name[at.after]
+  end
+end
+
+--- Checks what could not be checked at registration: `after` of tasks.
+---@return string[] errors
+function Pipeline:task_errors()
+  local errors = {}
+  for _, name in ipairs(self.names) do
+    local tasks = self.tasks[name]
+    for entry in tasks:each() do
+      if entry.after then
+        local where = require("moontide.pipeline.task_run").site(entry)
+        if not tasks.by_name[entry.after] then
+          local known = {}
+          for other in tasks:each() do known[#known + 1] = other.name end
+          errors[#errors + 1] = ("%s: task %q of phase %s: %s"):format(where, entry.name, name,
+            suggest.unknown("task", entry.after, known))
+        elseif circle(tasks, entry) == entry.name then
+          errors[#errors + 1] = ("%s: task %q of phase %s waits for itself through after"):format(
+            where, entry.name, name)
+        end
+      end
+    end
+  end
+  return errors
+end
+
+return M

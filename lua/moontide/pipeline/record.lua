@@ -1,0 +1,111 @@
+--- What a pipeline writes to the log: a record for each phase and task, and why something failed.
+--
+-- Written on the core's log directly: no table is made for a record. In a phase of more than MANY
+-- tasks only failures have a record of their own; the phase's says how many there were.
+
+local core = require "moontide.core"
+
+local write = core.log.write
+
+local M = {}
+
+M.MANY = 100
+
+local DEBUG, INFO, WARN, ERROR = 0, 1, 2, 3
+local WORDS = {
+  timed_out = "timed out", interrupted = "was interrupted", abandoned = "was abandoned",
+  cancelled = "was cancelled", failed = "failed",
+}
+
+local function milliseconds(item)
+  local from, to = item.started_at, item.ended_at or core.clock.now()
+  return from and math.floor((to - from) * 1000 + 0.5) or 0
+end
+M.milliseconds = milliseconds
+
+--- The text of any error value; a string's traceback is not part of it.
+---@return string
+function M.text(err)
+  if err == nil then return "" end
+  local ok, text = pcall(tostring, err)
+  return ok and text or "(an error whose __tostring fails)"
+end
+
+--- A phase begins: what the watchdog, systemd and a reader are told.
+function M.phase_begins(phase_run)
+  core.watchdog.phase(phase_run.name)
+  if phase_run.pending > 0 then phase_run.run:status("phase " .. phase_run.name) end
+end
+
+--- A phase is over.
+function M.phase_ended(phase_run)
+  local phase, run = phase_run.phase, phase_run.run
+  local count = #phase_run.list
+  core.watchdog.phase(nil)
+  local level = (count == 0 and phase_run.skipped == 0) and DEBUG or INFO
+  if phase.outcome == "failed" then level = WARN end
+  write(level, "lifecycle", run.kind .. " phase " .. phase.outcome,
+    "phase", phase_run.name, "duration_ms", milliseconds(phase), "tasks", count,
+    "failed", phase_run.failures, "skipped", phase_run.skipped, "outcome", phase.outcome)
+end
+
+--- A phase that does not run, with the number of tasks that so do not run either.
+function M.phase_skipped(run, name, count, why)
+  local level = (count == 0 and why ~= "disabled") and DEBUG or INFO
+  write(level, "lifecycle", ("%s phase %s: %s"):format(run.kind,
+    why == "disabled" and "disabled" or "skipped", name),
+    "phase", name, "tasks", count, "outcome", "skipped", "why", why)
+end
+
+function M.task_ended(phase_run, entry)
+  write(INFO, "lifecycle", phase_run.run.kind .. " task ok",
+    "phase", phase_run.name, "task", entry.name, "duration_ms", milliseconds(entry),
+    "attempts", entry.attempts, "outcome", entry.outcome)
+end
+
+function M.task_skipped(phase_run, entry, why)
+  if phase_run.quiet then return end
+  write(INFO, "lifecycle", phase_run.run.kind .. " task skipped",
+    "phase", phase_run.name, "task", entry.name, "outcome", "skipped", "why", why)
+end
+
+local function what_happened(phase_run, entry)
+  local err = entry.error
+  local text = ("task %s of phase %s %s"):format(entry.name, phase_run.name,
+    WORDS[entry.outcome] or entry.outcome)
+  local seconds = (entry.ended_at - entry.started_at)
+  if entry.outcome == "failed" then return text .. ": " .. M.text(err) end
+  local limit = type(err) == "table" and err.limit
+  text = ("%s after %.3g s"):format(text, seconds)
+  return limit and ("%s: %s"):format(text, limit) or text
+end
+
+--- A task did not end well. `fatal`: the first that ends the run, one ERROR record.
+function M.task_failed(phase_run, entry, fatal)
+  local what = what_happened(phase_run, entry)
+  entry.message = what
+  if fatal then what = what .. (phase_run.run.kind == "startup" and "; startup has failed"
+    or "; the shutdown is aborted") end
+  write(fatal and ERROR or WARN, "lifecycle", what,
+    "phase", phase_run.name, "task", entry.name, "duration_ms", milliseconds(entry),
+    "attempts", entry.attempts, "outcome", entry.outcome, "error", M.text(entry.error),
+    "traceback", entry.traceback or "")
+end
+
+--- An attempt failed, the next follows after `delay` seconds.
+function M.attempt_failed(phase_run, entry, t, delay)
+  write(WARN, "lifecycle", ("task %s of phase %s: attempt %d %s, next in %.3g s"):format(
+    entry.name, phase_run.name, entry.attempts, WORDS[t.outcome] or t.outcome, delay),
+    "phase", phase_run.name, "task", entry.name, "attempts", entry.attempts,
+    "outcome", t.outcome, "error", M.text(t.error))
+end
+
+--- A task was given to a phase that is over.
+function M.late_task(pipeline, phase, name, message)
+  write(WARN, "lifecycle", "late_task_ignored: " .. message, "phase", phase, "task", name,
+    "pipeline", pipeline.kind)
+end
+
+M.levels = { DEBUG = DEBUG, INFO = INFO, WARN = WARN, ERROR = ERROR }
+
+return M

@@ -1,0 +1,160 @@
+--- Which tasks belong to which phase, and who may still withdraw one.
+--
+-- A phase keeps its entries in order of registration. Withdrawing leaves a hole, and holes are
+-- swept when they are the majority, so that registering and withdrawing for ever stays flat.
+
+local suggest = require "moontide.suggest"
+
+local M = {}
+
+---@class moontide.Entry a task of a phase, as registered
+---@field name string
+---@field phase string
+---@field fn function
+---@field timeout number|nil seconds; its own limit beside the phase's
+---@field after string|nil another task of the phase that must end first
+---@field skip_on string[]|nil kinds of reasons that skip it
+---@field builtin boolean
+---@field state "waiting"|"running"|"done"|"withdrawn"
+---@field outcome string|nil "ok", "failed", "timed_out", "cancelled", "interrupted", "abandoned", "skipped"
+---@field error any
+---@field attempts integer
+---@field started_at number|nil
+---@field ended_at number|nil
+
+---@class moontide.PhaseTasks
+---@field name string
+---@field status "pending"|"running"|"done"|"skipped"
+---@field outcome string|nil
+---@field live integer entries that are not withdrawn
+local Phase = {}
+Phase.__index = Phase
+
+function M.phase(name)
+  return setmetatable({
+    name = name, status = "pending", entries = {}, count = 0, live = 0, by_name = {},
+  }, Phase)
+end
+
+local function sweep(phase)
+  local kept, n = {}, 0
+  for i = 1, phase.count do
+    local entry = phase.entries[i]
+    if entry then
+      n = n + 1
+      kept[n] = entry
+      entry.index = n
+    end
+  end
+  phase.entries, phase.count = kept, n
+end
+
+--- Adds an entry. The caller has checked that the name is free.
+function Phase:add(entry)
+  local n = self.count + 1
+  self.count, self.live = n, self.live + 1
+  self.entries[n] = entry
+  entry.index = n
+  self.by_name[entry.name] = entry
+end
+
+--- Takes an entry back and frees its name.
+function Phase:remove(entry)
+  self.entries[entry.index] = false
+  self.by_name[entry.name] = nil
+  self.live = self.live - 1
+  while self.count > 0 and not self.entries[self.count] do
+    self.entries[self.count] = nil
+    self.count = self.count - 1
+  end
+  if self.count > 32 and self.live < self.count // 2 then sweep(self) end
+end
+
+--- Iterates the entries in order of registration.
+function Phase:each()
+  local i, entries = 0, self.entries
+  return function()
+    while i < self.count do
+      i = i + 1
+      if entries[i] then return entries[i] end
+    end
+  end
+end
+
+---@class moontide.TaskHandle what registering a task returns
+local Handle = {}
+Handle.__index = Handle
+
+--- Withdraws the task. Asking again gives the same answer.
+---@return boolean withdrawn true if the task had not started
+function Handle:cancel()
+  local entry = self.entry
+  if entry.state == "waiting" then
+    entry.state, entry.outcome = "withdrawn", "cancelled"
+    self.phase:remove(entry)
+    if entry.on_withdrawn then entry.on_withdrawn(entry) end
+    entry.fn = nil
+  end
+  return entry.state == "withdrawn"
+end
+
+---@return string|nil outcome
+function Handle:outcome()
+  return self.entry.outcome
+end
+
+function M.handle(phase, entry)
+  return setmetatable({ entry = entry, phase = phase }, Handle)
+end
+
+-- ---- checking what a script registers ----------------------------------------------------------
+
+local KINDS = { timeout = "duration", after = "name", skip_on = "names" }
+local OPTION_NAMES = { "timeout", "after", "skip_on" }
+-- Options of a phase, given to a task: say where they belong.
+local OF_PHASE = {
+  recover = "recover is an option of a shutdown phase, not of a task",
+  on_fail = "on_fail is an option of a startup phase, not of a task",
+  mode = "mode is an option of the phase, not of a task",
+  enabled = "enabled is an option of the phase, not of a task",
+  depends_on = "unknown task option \"depends_on\"; did you mean \"after\"?",
+}
+
+local function names_of(value)
+  if type(value) == "string" then return { value } end
+  if type(value) ~= "table" then return nil end
+  for _, name in ipairs(value) do
+    if type(name) ~= "string" then return nil end
+  end
+  return value
+end
+
+--- Checks the options of a task.
+---@return table|nil options { timeout = seconds, after = name, skip_on = names }
+---@return string|nil message
+function M.check_options(opts, what)
+  local out = {}
+  for key, value in pairs(opts) do
+    local kind = KINDS[key]
+    if OF_PHASE[key] then return nil, ("%s: %s"):format(what, OF_PHASE[key]) end
+    if not kind then
+      return nil, ("%s: %s"):format(what, suggest.unknown("task option", tostring(key), OPTION_NAMES))
+    elseif kind == "duration" then
+      local seconds, message = require("moontide.duration").parse(value, what .. ": timeout")
+      if not seconds then return nil, message end
+      if seconds == 0 then return nil, what .. ": timeout must be above 0" end
+      out.timeout = seconds
+    elseif kind == "name" then
+      if type(value) ~= "string" then
+        return nil, ("%s: after must be the name of a task, not a %s"):format(what, type(value))
+      end
+      out.after = value
+    else
+      out.skip_on = names_of(value)
+      if not out.skip_on then return nil, what .. ": skip_on must be a list of reasons" end
+    end
+  end
+  return out
+end
+
+return M

@@ -1,0 +1,146 @@
+--- Runs one entry of a phase: its deadline, its attempts, its outcome.
+--
+-- A task without a retry policy is one coroutine and nothing else; ten thousand of them in a phase
+-- share the options table they are started with. A policy adds a driver that starts an attempt,
+-- joins it, and sleeps.
+
+local core = require "moontide.core"
+local context = require "moontide.pipeline.context"
+local duration = require "moontide.duration"
+local task = require "moontide.task"
+
+local now = core.clock.now
+local watchdog = core.watchdog
+
+local M = {}
+
+-- The watchdog's dump has this many places; tasks beyond them are only counted there.
+local WATCHED = 64
+
+--- Where the function of an entry is defined, "app.lua:12".
+---@return string
+function M.site(entry)
+  if entry.site then return entry.site end
+  local fn = entry.fn
+  if not fn then return "?" end
+  local info = debug.getinfo(fn, "S")
+  return ("%s:%d"):format(info.short_src, info.linedefined)
+end
+
+--- The limit of a task and the words for it.
+local function limit_of(phase_run, entry, started)
+  local at, text = phase_run.deadline, phase_run.limit
+  if phase_run.per_attempt then at, text = phase_run:attempt_limit(started) end
+  if entry.timeout and (not at or started + entry.timeout < at) then
+    return started + entry.timeout, "its own timeout of " .. duration.format(entry.timeout)
+  end
+  return at, text
+end
+
+-- Begins an attempt; `opts` is the table of the phase, filled anew for each task.
+local function launch(phase_run, entry, on_end)
+  local run = phase_run.run
+  local started = now()
+  local deadline, limit = limit_of(phase_run, entry, started)
+  local opts = phase_run.opts
+  opts.name, opts.deadline, opts.limit, opts.on_end = entry.name, deadline, limit, on_end
+  local ctx = context.new(run.shared, entry, deadline)
+  entry.attempts = entry.attempts + 1
+  local t
+  if run.reason then
+    t = task.start(opts, entry.fn, run.reason, ctx)
+  else
+    t = task.start(opts, entry.fn, ctx)
+  end
+  t.entry, entry.task = entry, t
+  return t
+end
+
+-- What the watchdog would print for this entry, while it runs.
+local function watch(phase_run, entry)
+  if phase_run.watched >= WATCHED then return end
+  phase_run.watched = phase_run.watched + 1
+  entry.place = watchdog.begin(phase_run.name .. "/" .. entry.name, M.site(entry))
+end
+
+local function unwatch(phase_run, entry)
+  if not entry.place then return end
+  watchdog.finish(entry.place)
+  entry.place = nil
+  phase_run.watched = phase_run.watched - 1
+end
+
+--- Ends an entry, in whatever way it did, and tells its phase.
+function M.finish(phase_run, entry, outcome, err, traceback)
+  unwatch(phase_run, entry)
+  entry.state, entry.outcome, entry.ended_at = "done", outcome, now()
+  entry.task = nil
+  if outcome ~= "ok" then entry.error, entry.traceback = err, traceback end
+  phase_run:ended(entry)
+end
+
+local function single_ended(t)
+  local entry = t.entry
+  M.finish(entry.phase_run, entry, t.outcome, t.error, t.traceback_text)
+end
+
+-- ---- attempts ------------------------------------------------------------------------------------
+
+local function may_retry(phase_run, t)
+  if phase_run.run.cut or phase_run.cancelled then return false end
+  if t.outcome == "cancelled" then return false end
+  return not require("moontide.retry").is_permanent(t.error)
+end
+
+-- Says when the next attempt begins, or nil when there will be none.
+local function next_attempt(phase_run, entry, policy)
+  local at = now()
+  if policy:exhausted(entry.attempts, at - entry.started_at) then return nil end
+  local delay = policy:delay(entry.attempts)
+  local last = phase_run.retry_end
+  if last and at + delay >= last then return nil end
+  return delay
+end
+
+local function drive(phase_run, entry, policy)
+  while true do
+    local t = launch(phase_run, entry, nil)
+    t:join()
+    entry.last = t
+    if t.outcome == "ok" or not may_retry(phase_run, t) then return end
+    local delay = next_attempt(phase_run, entry, policy)
+    if not delay then return end
+    phase_run:attempt_failed(entry, t, delay)
+    entry.retry_at = now() + delay
+    task.sleep(delay)
+    entry.retry_at = nil
+  end
+end
+
+local function driver_ended(driver)
+  local entry = driver.entry
+  local last = entry.last
+  entry.retry_at = nil
+  -- A driver that was cancelled in its sleep has an attempt behind it that had failed.
+  if driver.outcome ~= "ok" or not last then
+    return M.finish(entry.phase_run, entry, driver.outcome, driver.error, driver.traceback_text)
+  end
+  M.finish(entry.phase_run, entry, last.outcome, last.error, last.traceback_text)
+end
+
+--- Starts an entry in its phase.
+---@param phase_run moontide.PhaseRun
+---@param entry moontide.Entry
+function M.start(phase_run, entry)
+  entry.state, entry.started_at, entry.phase_run = "running", now(), phase_run
+  watch(phase_run, entry)
+  local policy = entry.retry or phase_run.policy
+  if not policy then return launch(phase_run, entry, single_ended) end
+  local driver = task.start({
+    name = entry.name .. " (attempts)", scope = phase_run.scope, kind = "attempts",
+    on_end = driver_ended, detached_errors = true,
+  }, drive, phase_run, entry, policy)
+  driver.entry, entry.driver = entry, driver
+end
+
+return M

@@ -1,0 +1,150 @@
+--- Readiness checks: run in the background, served from the core without Lua.
+--
+-- A check's result goes to `core.health` together with the time at which it is stale, so that a check
+-- that hangs turns the answer by itself.
+
+local background = require "moontide.background"
+local core = require "moontide.core"
+local options = require "moontide.options"
+local record = require "moontide.pipeline.record"
+local task = require "moontide.task"
+
+local now = core.clock.now
+
+local M = {}
+
+local SPECS = {
+  every = "duration", timeout = "duration", critical = "boolean", failures = "count",
+  successes = "count",
+}
+local DEFAULTS = { every = 5, timeout = 1, critical = true, failures = 3, successes = 1 }
+
+-- A result older than this many periods is stale.
+local PERIODS = 3
+
+---@class moontide.Check
+---@field name string
+---@field ok boolean|nil what is served; nil before the first result
+---@field message string|nil why it is not ok
+local Check = {}
+Check.__index = Check
+
+local checks = {}
+
+-- What the function's results mean: ok, message, table to merge into the body.
+local function judge(passed, value, message)
+  if not passed then return false, record.text(value) end
+  if value == true then return true end
+  if type(value) == "table" then return true, nil, value end
+  if value == false then return false, message and tostring(message) or "the check returned false" end
+  if value == nil then return false, message and tostring(message) or "the check returned nothing" end
+  return false, ("the check returned a %s; true or a table is ok"):format(type(value))
+end
+
+-- Counts in a row; the first result counts at once.
+local function settle(self, ok)
+  if ok then
+    self.good, self.bad = self.good + 1, 0
+  else
+    self.good, self.bad = 0, self.bad + 1
+  end
+  if self.ok == nil then return ok end
+  if ok and self.good >= self.opts.successes then return true end
+  if not ok and self.bad >= self.opts.failures then return false end
+  return self.ok
+end
+
+local function log_turn(self, was)
+  if self.ok == was or (was == nil and self.ok) then return end
+  core.log.write(self.ok and 1 or 2, "readiness", ("check %s is %s%s"):format(self.name,
+    self.ok and "ok" or "not ok", self.ok and "" or ": " .. self.message),
+    "check", self.name, "critical", self.opts.critical)
+end
+
+local function body_of(self, latency_ms, extra)
+  local body = {}
+  for key, value in pairs(extra or {}) do body[key] = value end
+  body.latencyMs = latency_ms
+  if not self.ok then body.error = self.message end
+  return body
+end
+
+-- The members of the check's object, as JSON without the braces of their own.
+local function encode(body)
+  local ok, text = pcall(require("moontide.json").encode, body)
+  return ok and text or nil
+end
+
+local function publish(self, latency_ms, extra)
+  local text
+  if self.ok and not extra then
+    text = ("{\"latencyMs\":%d}"):format(latency_ms)
+  else
+    text = encode(body_of(self, latency_ms, extra))
+  end
+  local opts = self.opts
+  core.health.set(self.name, self.ok, opts.critical, text, now() + PERIODS * opts.every)
+end
+
+--- Takes one result.
+function Check:result(ok, message, extra, latency)
+  local was = self.ok
+  self.message = ok and self.message or message
+  self.ok = settle(self, ok)
+  if self.ok then self.message = nil end
+  log_turn(self, was)
+  publish(self, math.floor(latency * 1000 + 0.5), extra)
+end
+
+local function run_once(self)
+  local began = now()
+  local ok, message, extra = judge(pcall(task.timeout, self.opts.timeout, self.fn))
+  local took = now() - began
+  if not self.over then self:result(ok, message, extra, took) end
+  return took
+end
+
+local function loop(self)
+  while not self.over do
+    local took = run_once(self)
+    task.sleep(math.max(self.opts.every - took, self.opts.every / 10))
+  end
+end
+
+--- Ends the check; it is no longer part of the answer.
+function Check:cancel()
+  self.over = true
+  checks[self.name] = nil
+  if self.task then self.task:cancel("the check was withdrawn") end
+  core.health.remove(self.name)
+end
+
+local function begin(self)
+  if self.over then return end
+  self.task = background.start("check " .. self.name, "check", loop, self)
+end
+
+--- Declares a readiness check.
+---@param name string
+---@param opts table|function|nil { every = "5s", timeout = "1s", critical = true, failures = 3, successes = 1 }
+---@param fn function|nil ok when it returns true or a table
+---@return moontide.Check
+function M.check(name, opts, fn)
+  if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
+  options.name("check", name, 1)
+  local what = ("check %q"):format(name)
+  local checked = options.check(what, opts, SPECS, DEFAULTS, 1)
+  options.fn(what, fn, 1)
+  if checks[name] then error(what .. " exists already", 2) end
+  local self = setmetatable({ name = name, opts = checked, fn = fn, good = 0, bad = 0 }, Check)
+  checks[name] = self
+  background.when_ready(function() begin(self) end)
+  return self
+end
+
+--- The checks by name, for the console and the metrics.
+function M.all()
+  return checks
+end
+
+return M

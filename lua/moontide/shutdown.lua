@@ -1,0 +1,131 @@
+--- The shutdown pipeline, `tide.shutdown`: how the process ebbs.
+--
+-- It runs once, whoever asks: the first reason is what tasks see, later ones are recorded. The move
+-- to draining happens inside `run`, before anything else of the shutdown.
+
+local core = require "moontide.core"
+local graph = require "moontide.pipeline.graph"
+local phases = require "moontide.pipeline.phases"
+local pipeline = require "moontide.pipeline.pipeline"
+
+---@class moontide.Shutdown : moontide.Pipeline
+---@field reason moontide.Reason|nil why it runs; nil before
+local M = setmetatable({}, { __index = pipeline.Pipeline })
+
+local HOOKS = "shutdown-hooks"
+
+--- Makes it anew: the built-in phases, no task.
+function M.reset()
+  pipeline.init(M, "shutdown", graph.new { kind = "shutdown", terminal = phases.terminal })
+  M.reason, M.completion, M.started_at, M.code, M.later = nil, nil, nil, nil, {}
+  M.linked, M.aborted = false, false
+  for _, builtin in ipairs(phases.shutdown) do M:builtin_phase(builtin.name, builtin.opts) end
+end
+
+--- Whether a shutdown was asked for; it stays so.
+---@return boolean
+function M.is_running()
+  return M.completion ~= nil
+end
+
+---@return boolean
+function M.is_complete()
+  return M.code ~= nil
+end
+
+--- Registers a hook: hooks run one by one, the last registered first, after the service has stopped.
+---@param name string
+---@param fn fun(reason: moontide.Reason, ctx: moontide.Context)
+---@return moontide.TaskHandle|nil
+---@return string|nil message
+function M:on(name, fn)
+  return self:task(HOOKS, name, nil, fn)
+end
+
+--- The names of the hooks, in order of registration; also after the end.
+---@return string[]
+function M:hooks()
+  local names = {}
+  for entry in self.tasks[HOOKS]:each() do names[#names + 1] = entry.name end
+  return names
+end
+
+--- Changes the budget of a phase that has not begun.
+---@param name string
+---@param timeout number|string
+function M:set_phase_timeout(name, timeout)
+  local tasks = self.tasks[name]
+  if not tasks then
+    error(require("moontide.suggest").unknown("shutdown phase", tostring(name), self.names), 2)
+  end
+  if tasks.status ~= "pending" then
+    error(("phase %s has already begun; its timeout can no longer change"):format(name), 2)
+  end
+  local seconds = require("moontide.duration").check(timeout, "timeout of phase " .. name, 3)
+  if seconds == 0 then error(("timeout of phase %s must be above 0"):format(name), 2) end
+  local node = self.graph:get(name)
+  node.timeout, node.timeout_origin = seconds, "set_phase_timeout"
+end
+
+-- ---- running ----------------------------------------------------------------------------------
+
+-- `run(reason)`, `run { reason =, from = }`.
+local function arguments(what)
+  local reasons = require "moontide.reason"
+  if type(what) ~= "table" or what.kind then return reasons.parse(what) end
+  for key in pairs(what) do
+    if key ~= "reason" and key ~= "from" then
+      error(require("moontide.suggest").unknown("option of shutdown:run", tostring(key),
+        { "reason", "from" }), 3)
+    end
+  end
+  return reasons.parse(what.reason), what.from
+end
+
+local function check_from(self, from)
+  if from ~= nil and not self.tasks[from] then
+    error(require("moontide.suggest").unknown("shutdown phase", tostring(from), self.names), 3)
+  end
+end
+
+-- A reason after the first: recorded, and it may make a clean exit an unclean one.
+local function record_later(self, reason)
+  self.later[#self.later + 1] = reason
+  local fields = reason:log_fields()
+  core.log.write(1, "lifecycle", "shutdown is under way; recorded: " .. tostring(reason),
+    table.unpack(fields))
+end
+
+local function record_first(self, reason)
+  local fields = reason:log_fields()
+  core.log.write(1, "lifecycle", "shutdown: " .. tostring(reason), table.unpack(fields))
+end
+
+--- Starts the shutdown, once, and returns at once; later calls share the first run.
+---@param what string|moontide.Reason|{ reason: string|moontide.Reason, from: string }|nil
+---@return moontide.Completion
+function M:run(what)
+  local reason, from = arguments(what)
+  check_from(self, from)
+  if self.completion then
+    record_later(self, reason)
+    return self.completion
+  end
+  self.reason, self.started_at = reason, core.clock.now()
+  self.completion = require("moontide.completion").new()
+  require("moontide.states").move("draining", reason)
+  record_first(self, reason)
+  require("moontide.shutdown.sequence").start(self, from)
+  return self.completion
+end
+
+--- Skips to the phases that always run; a second SIGINT.
+---@param text string
+function M.force(text)
+  M.forced = text
+  if M.run_state then M.run_state:stop("force", text) end
+end
+
+M.reset()
+
+return M

@@ -1,0 +1,100 @@
+--- What happens between "shut down" and the exit, in order, in one task of the host's own.
+--
+-- First whatever still rises is stopped (the main chunk, the startup pipeline), so that the shutdown
+-- sees exactly what started. Then the phases. Then the end: state, report, code, stop.
+
+local core = require "moontide.core"
+local record = require "moontide.pipeline.record"
+local task = require "moontide.task"
+
+local write = core.log.write
+
+local M = {}
+
+-- Stops what rises. The main chunk that waits in run_until_terminated has done its part.
+local function stop_rising(text)
+  local main = require("moontide.boot").main
+  if main and not main.parked and main.task then
+    main.task:cancel(text)
+    main.task:join()
+  end
+  require("moontide.startup").stop(text)
+end
+
+-- The graph must be sealed; one that cannot be sealed was reported by the boot already, and then
+-- only the last phase is left to run.
+local function sealed(shutdown)
+  if shutdown.sealed then return true end
+  return #require("moontide.boot").seal_shutdown() == 0
+end
+
+local function make_run(shutdown)
+  local settings = require("moontide.settings").shutdown(shutdown.reason)
+  local total = settings.total
+  return require("moontide.pipeline.run").new {
+    kind = "shutdown", graph = shutdown.graph, registry = shutdown.tasks,
+    shared = shutdown.shared, reason = shutdown.reason, skip = settings.skip,
+    total = total, total_end = shutdown.started_at + total, reserve = settings.reserve,
+    parallel = settings.parallel,
+  }
+end
+
+local function run_phases(shutdown, from)
+  if not sealed(shutdown) then return "failed" end
+  local run = make_run(shutdown)
+  shutdown.run_state = run
+  if shutdown.forced then run:stop("force", shutdown.forced) end
+  return run:execute(from)
+end
+
+--- The code the process ends with.
+---@param outcome string of the run
+---@return integer
+local function exit_code(shutdown, outcome)
+  local codes = require "moontide.exit"
+  local code = codes.for_reason(shutdown.reason)
+  for _, later in ipairs(shutdown.later) do
+    if code == 0 then code = codes.for_reason(later) end
+  end
+  if outcome == "failed" and code == 0 then code = 1 end
+  return code
+end
+
+local function ended(shutdown, outcome)
+  local code = exit_code(shutdown, outcome)
+  require("moontide.states").move("stopped", shutdown.reason)
+  shutdown.code = code
+  require("moontide.finish").finish(shutdown, code)
+  shutdown.completion:finish(code)
+  core.watchdog.total("shutdown", nil)
+  core.host.stop(code)
+end
+
+local function sequence(shutdown, from)
+  stop_rising("the process shuts down: " .. tostring(shutdown.reason))
+  ended(shutdown, run_phases(shutdown, from))
+end
+
+-- A fault in the sequence itself must not leave a process that never ends.
+local function check(runner)
+  if runner.outcome == "ok" then return end
+  write(record.levels.ERROR, "lifecycle", "the shutdown failed inside the host: "
+    .. record.text(runner.error), "traceback", runner.traceback_text or "")
+  core.host.stop(1)
+end
+
+--- Begins; returns at once.
+---@param shutdown moontide.Shutdown
+---@param from string|nil the first phase to run
+function M.start(shutdown, from)
+  local total = require("moontide.settings").shutdown(shutdown.reason).total
+  core.watchdog.total("shutdown", shutdown.started_at + total)
+  core.watchdog.total("startup", nil)
+  if core.notify.active() then require("moontide.systemd").stopping(shutdown.reason, total) end
+  shutdown.runner = task.start({
+    name = "shutdown", scope = task.pipeline, kind = "pipeline", on_end = check,
+    detached_errors = true,
+  }, sequence, shutdown, from)
+end
+
+return M

@@ -1,0 +1,59 @@
+--- Moves of the lifecycle state, and who in Lua hears of them. The state itself is the core's.
+
+local core = require "moontide.core"
+
+local M = {}
+
+local observers = {}
+
+--- The present state.
+---@return "starting"|"ready"|"draining"|"stopped"
+function M.get()
+  return core.state.get()
+end
+
+local function tell(observer, from, to, reason)
+  local ok, err = xpcall(observer, debug.traceback, from, to, reason)
+  if not ok then
+    core.log.write(3, "lifecycle", "a state observer failed: " .. tostring(err),
+      "from", from, "to", to)
+  end
+end
+
+--- Moves on. A move to where it is already is none; a move back is ignored with a WARN.
+---@param to string
+---@param reason any what observers and the log are told
+---@return boolean moved
+function M.move(to, reason)
+  local from = core.state.get()
+  if from == to then return false end
+  local moved, message = core.state.move(to)
+  if not moved then
+    core.log.write(2, "lifecycle", "state not changed: " .. tostring(message or "illegal move"),
+      "from", from, "to", to)
+    return false
+  end
+  core.log.write(1, "lifecycle", "lifecycle.state.changed", "from", from, "to", to,
+    "reason", reason and tostring(reason) or "")
+  local copy = table.move(observers, 1, #observers, 1, {})
+  for _, observer in ipairs(copy) do tell(observer.fn, from, to, reason) end
+  return true
+end
+
+--- Calls `fn(from, to, reason)` after each move. A failing observer is logged and disturbs nobody.
+---@param fn fun(from: string, to: string, reason: any)
+---@return fun() unsubscribe
+function M.on_state(fn)
+  if type(fn) ~= "function" then
+    error(("tide.on_state: a function is wanted, not a %s"):format(type(fn)), 2)
+  end
+  local observer = { fn = fn }
+  observers[#observers + 1] = observer
+  return function()
+    for i, other in ipairs(observers) do
+      if other == observer then return table.remove(observers, i) and nil end
+    end
+  end
+end
+
+return M

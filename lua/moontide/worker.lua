@@ -1,0 +1,152 @@
+--- Workers: a loop with a heartbeat. At shutdown it finishes the batch in hand and starts no other.
+
+local background = require "moontide.background"
+local core = require "moontide.core"
+local duration = require "moontide.duration"
+local exit = require "moontide.exit"
+local heartbeat = require "moontide.heartbeat"
+local options = require "moontide.options"
+local record = require "moontide.pipeline.record"
+local shutdown = require "moontide.shutdown"
+local task = require "moontide.task"
+
+local M = {}
+
+local SPECS = {
+  every = "duration", drain = "duration", stale_after = "duration", critical = "boolean",
+}
+local DEFAULTS = { every = 1, drain = 10, critical = true }
+
+---@class moontide.Worker
+---@field name string
+---@field batches integer finished so far
+---@field failures integer of these, how many raised
+local Worker = {}
+Worker.__index = Worker
+
+local workers = {}
+
+---@class moontide.WorkerContext what a batch is given
+local Batch = {}
+Batch.__index = Batch
+
+--- Whether the process shuts down: a long batch may end early.
+function Batch:stopping()
+  return self.worker.stopping
+end
+
+--- Progress inside a batch.
+function Batch:beat(detail)
+  self.worker.heart:beat(detail)
+end
+
+--- A step that takes longer than the heartbeat allows.
+function Batch:busy(d)
+  self.worker.heart:busy(d)
+end
+
+local function run_batch(self)
+  self.in_hand = core.clock.now()
+  local traceback
+  local ok, err = xpcall(self.fn, function(message)
+    traceback = debug.traceback(record.text(message), 2)
+    return message
+  end, self.context)
+  self.in_hand = nil
+  self.batches = self.batches + 1
+  if ok then return self.heart:beat() end
+  if task.is_cancelled(err) or exit.is_exit(err) then error(err, 0) end
+  self.failures = self.failures + 1
+  core.log.write(3, "worker", ("worker %s: a batch failed: %s"):format(self.name,
+    record.text(err)), "worker", self.name, "failures", self.failures, "traceback", traceback)
+end
+
+local function loop(self)
+  while not self.stopping do
+    run_batch(self)
+    if self.stopping then break end
+    self.idle = true
+    task.sleep(self.opts.every)
+    self.idle = false
+  end
+end
+
+-- An idle worker is woken by the end; one with a batch in hand gets its time.
+local function stop(self)
+  self.stopping = true
+  self.heart:stop()
+  if not self.task then return end
+  if self.idle then self.task:cancel("the worker has nothing in hand") end
+  local ok = pcall(task.timeout, self.opts.drain, function() self.task:join() end)
+  if not ok and self.task.state ~= "done" then
+    self.task:cancel("the worker's drain is over")
+    error(("worker %s did not finish its batch in %s"):format(self.name,
+      duration.format(self.opts.drain)), 0)
+  end
+end
+
+local function detail_of(self)
+  return function()
+    if not self.in_hand then return "ending" end
+    return ("batch in hand for %.1f s"):format(core.clock.now() - self.in_hand)
+  end
+end
+
+local function ended(self)
+  return function(t)
+    exit.held = exit.held - 1
+    if t.outcome == "ok" or t.outcome == "cancelled" then return end
+    exit.on_uncaught("task", t.error, { task = "worker " .. self.name })
+  end
+end
+
+local function begin(self)
+  if self.stopping then return end
+  self.task = background.scope:start({
+    name = "worker " .. self.name, kind = "worker", on_end = ended(self), detached_errors = true,
+  }, loop, self)
+end
+
+--- Declares a worker; it starts when the process is ready.
+---@param name string
+---@param opts table|function|nil { every = "1s", drain = "10s", stale_after =, critical = }
+---@param fn fun(ctx: moontide.WorkerContext)|nil one batch
+---@return moontide.Worker
+function M.new(name, opts, fn)
+  if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
+  options.name("worker", name, 1)
+  local what = ("worker %q"):format(name)
+  local checked = options.check(what, opts, SPECS, DEFAULTS, 1)
+  options.fn(what, fn, 1)
+  if workers[name] then error(what .. " exists already", 2) end
+  local self = setmetatable({
+    name = name, opts = checked, fn = fn, batches = 0, failures = 0, stopping = false,
+  }, Worker)
+  self.heart = heartbeat.new(name, {
+    every = checked.every, critical = checked.critical,
+    stale_after = checked.stale_after or math.max(10 * checked.every, 30),
+  })
+  self.context = setmetatable({ worker = self, log = require("moontide.observe.log")
+    .for_component("worker") }, Batch)
+  shutdown:builtin_task("service-stop", "worker:" .. name, function() stop(self) end, {
+    detail = detail_of(self),
+  })
+  workers[name] = self
+  exit.held = exit.held + 1
+  background.when_ready(function() begin(self) end)
+  return self
+end
+
+--- The workers by name.
+function M.all()
+  return workers
+end
+
+--- The longest drain of any, in seconds; 0 without workers.
+function M.longest_drain()
+  local longest = 0
+  for _, worker in pairs(workers) do longest = math.max(longest, worker.opts.drain) end
+  return longest
+end
+
+return M
