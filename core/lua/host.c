@@ -1,6 +1,7 @@
 /* host.c: `moontide.core.host`: the loop, its pump, and the end. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lua.h"
@@ -105,6 +106,22 @@ static int load_file(lua_State *L) {
   return 1;
 }
 
+/* The variables that may be settings, as a table: Lua can ask for a variable
+ * by name only. */
+static int environ_table(lua_State *L) {
+  char **at;
+  lua_newtable(L);
+  for (at = environ; at != NULL && *at != NULL; at++) {
+    const char *equals = strchr(*at, '=');
+    if (equals == NULL || strncmp(*at, "MOONTIDE_", 9) != 0)
+      continue;
+    lua_pushlstring(L, *at, (size_t)(equals - *at));
+    lua_pushstring(L, equals + 1);
+    lua_rawset(L, -3);
+  }
+  return 1;
+}
+
 static int hrtime(lua_State *L) {
   lua_pushinteger(L, (lua_Integer)tide_clock_mono());
   return 1;
@@ -166,6 +183,7 @@ void tide_lua_open_host(lua_State *L, tide_host *host) {
       {"exit", native_exit},
       {"loadfile", load_file},
       {"hrtime", hrtime},
+      {"environ", environ_table},
       {NULL, NULL},
   };
   tide_lua_newlib(L, host, functions);

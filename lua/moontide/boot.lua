@@ -130,7 +130,7 @@ end
 
 local function fail_startup(message)
   local reasons = require "moontide.reason"
-  shutdown:run(reasons.new("startup-failed", { message = message }))
+  shutdown:run(reasons.new("startup-failed", { text = message }))
 end
 
 local function become_ready()
@@ -209,7 +209,7 @@ end
 -- ---- what the host calls --------------------------------------------------------------------------
 
 local function on_uncaught_task(t)
-  exit.on_uncaught("task", t.error, { task = t.name, traceback = t.traceback_text })
+  exit.on_uncaught("task", t.error, { task = t.name, traceback = t.stack })
 end
 
 --- Connects the library to the host; once, when it is set up.
@@ -222,6 +222,12 @@ function M.load_library()
   if core.host.mode == "process" then exit.install() end
 end
 
+--- `tide.config { ... }`: the script's settings, once, before the pipelines are sealed.
+---@param settings table
+function M.configure(settings)
+  config.set(settings, require("moontide.pipeline.pipeline").caller_site())
+end
+
 --- Takes the compiled script; nothing runs yet.
 ---@param chunk function
 ---@param path string
@@ -232,9 +238,10 @@ end
 --- Runs the main chunk as the first root task.
 function M.start()
   local main = M.main
-  config.load_env()
+  config.load_env(core.host.environ())
   main.task = task.start({
-    name = "main chunk", scope = task.root, kind = "main chunk", timeout = M.MAIN_LIMIT,
+    name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
+    timeout = M.MAIN_LIMIT,
     limit = ("the main chunk's limit of %d s"):format(M.MAIN_LIMIT), on_end = main_ended,
     detached_errors = true,
   }, main_body, main.chunk, table.unpack(core.host.args))
@@ -250,14 +257,14 @@ local function park_main()
   local errors = seal_and_begin()
   if errors then refuse(errors) end
   local this = task.current()
-  if this and this == main.task then task.set_deadline(this, nil) end
+  if this and this == main.task then this.deadline = false end -- the loading is over
   task.waiter("run_until_terminated"):wait()
 end
 
 -- In a stock interpreter: the loop runs here.
 local function run_loop()
   core.host.watch()
-  config.load_env()
+  config.load_env(core.host.environ())
   exit.held = exit.held + 1
   M.main.parked = true
   local errors

@@ -34,7 +34,7 @@ local function waited_for()
   while at do
     local what = WAITED_FOR[at.kind]
     if what then return what, at.name end
-    at = at.parent or (at.scope and at.scope.owner)
+    at = at.scope.owner
   end
 end
 

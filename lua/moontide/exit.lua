@@ -10,20 +10,12 @@ local M = {}
 
 M.CLEAN, M.FAILED, M.INVALID = 0, 1, 78
 
--- Reasons whose process has failed, unless the configuration says otherwise.
-local FAILED = { ["startup-failed"] = true, ["uncaught-error"] = true }
-
---- The exit code of a reason: the configuration's, the reason's own, or that of its kind.
----@param reason moontide.Reason
+--- The exit code of a reason: the configuration's, or the reason's own.
+---@param reason tide.Reason
 ---@return integer
 function M.for_reason(reason)
   local override = require("moontide.settings").reason(reason)
-  if override and override.exit_code then return override.exit_code end
-  if reason.exit_code then return reason.exit_code end
-  for kind in pairs(FAILED) do
-    if reason:is(kind) then return M.FAILED end
-  end
-  return M.CLEAN
+  return override and override.exit_code or reason.exit_code
 end
 
 --- The code for a script or configuration that is not valid.
@@ -61,7 +53,7 @@ function M.request(code)
   if code == false then code = 1 end
   code = math.tointeger(code)
   if not code then error("os.exit: the code must be an integer or a boolean", 2) end
-  require("moontide.shutdown"):run(reasons.new("exit", { exit_code = code & 255 }))
+  require("moontide.shutdown"):run(reasons.new("exit", { code = code & 255 }))
   park()
 end
 
@@ -95,7 +87,7 @@ function M.on_uncaught(kind, err, fields)
   write(3, "lifecycle", ("uncaught error in a %s: %s"):format(kind, text), "kind", kind,
     "task", fields.task or "", "traceback", fields.traceback or "")
   if policy(kind) == "log" then return end
-  require("moontide.shutdown"):run(reasons.new("uncaught-error", { message = text, source = kind }))
+  require("moontide.shutdown"):run(reasons.new("uncaught-error", { text = text, source = kind }))
 end
 
 -- ---- nothing left to do ----------------------------------------------------------------------------

@@ -24,7 +24,7 @@ local tide = {
 local MODULES = {
   http = "moontide.http", json = "moontide.json", reason = "moontide.reason",
   task = "moontide.task", log = "moontide.observe.log", metrics = "moontide.observe.metrics",
-  profiles = "moontide.profiles",
+  profiles = "moontide.profiles", retry = "moontide.retry",
 }
 local FUNCTIONS = {
   component = { "moontide.component", "new" },
@@ -32,7 +32,7 @@ local FUNCTIONS = {
   heartbeat = { "moontide.heartbeat", "new" },
   worker = { "moontide.worker", "new" },
   permanent = { "moontide.retry", "permanent" },
-  config = { "moontide.config", "set_here" },
+  config = { "moontide.boot", "configure" },
   on_state = { "moontide.states", "on_state" },
   on_signal = { "moontide.signals", "on_signal" },
   install_process_hooks = { "moontide.signals", "install_process_hooks" },
@@ -52,7 +52,6 @@ local function load_name(name)
   local at = FUNCTIONS[name]
   if at then return require(at[1])[at[2]] end
   if name == "phases" then return require("moontide.pipeline.phases").names end
-  if name == "retry" then return require("moontide.retry").retry end
 end
 
 return setmetatable(tide, {

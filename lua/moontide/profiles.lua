@@ -18,9 +18,9 @@ local function rule(name)
   local retry = require "moontide.retry"
   if name == "patient" then
     -- 1, 2, 4, 8, 16, 30, 30 ... s; the startup total may end it before the five minutes do.
-    return retry.retry { base = 1, max = 30, factor = 2, jitter = 0, give_up_after = 300 }
+    return retry { base = 1, max = 30, factor = 2, jitter = 0, give_up_after = 300 }
   elseif name == "thrice" then
-    return retry.retry { base = 1, max = 30, factor = 2, jitter = 0, attempts = 4 }
+    return retry { base = 1, max = 30, factor = 2, jitter = 0, attempts = 4 }
   end
   return name
 end

@@ -12,44 +12,28 @@ function M.reserve(total)
   return math.min(5, total / 8)
 end
 
---- The overrides for a reason, its own or those of the nearest kind it extends.
----@param reason moontide.Reason|nil
+--- The overrides for a reason: those of its kind, else of the nearest kind that it extends.
+---@param reason tide.Reason|nil
 ---@return { exit_code: integer|nil, skip: string[]|nil, timeout: number|nil }|nil
 function M.reason(reason)
-  local overrides = config.get("shutdown.reasons")
-  if not reason or type(overrides) ~= "table" or next(overrides) == nil then return nil end
-  if overrides[reason.kind] then return overrides[reason.kind] end
-  for kind, override in pairs(overrides) do
-    if reason:is(kind) then return override end
+  local overrides = reason and config.named("shutdown.reasons")
+  if not overrides or next(overrides) == nil then return nil end
+  for _, kind in ipairs(reason:chain()) do
+    if overrides[kind] then return overrides[kind] end
   end
 end
 
--- At most what the platform gives, less a second for the last words.
-local function within_grace(total)
-  local grace = config.get("shutdown.grace")
-  if not grace then return total end
-  return math.max(1, math.min(total, grace - (config.get("shutdown.prestop") or 0) - 1))
-end
-
-local function seconds(value, what)
-  if value == nil or type(value) == "number" then return value end
-  return require("moontide.duration").check(value, what, 2)
-end
-
---- The total of the shutdown, with the platform's grace period and without a reason.
+--- The total of the shutdown, without a reason. (The grace period is in it: config.seal.)
 ---@return number seconds
 function M.shutdown_total()
-  return within_grace(core.host.options.shutdown_timeout or config.get("shutdown.timeout"))
+  return core.host.options.shutdown_timeout or config.get("shutdown.timeout")
 end
 
----@param reason moontide.Reason|nil
+---@param reason tide.Reason|nil
 ---@return { total: number, reserve: number, skip: table|nil, parallel: boolean }
 function M.shutdown(reason)
   local override = M.reason(reason) or {}
-  local total = M.shutdown_total()
-  if override.timeout then
-    total = within_grace(seconds(override.timeout, "shutdown.reasons timeout"))
-  end
+  local total = override.timeout or M.shutdown_total()
   local skip
   for _, name in ipairs(override.skip or {}) do
     skip = skip or {}
@@ -57,7 +41,7 @@ function M.shutdown(reason)
   end
   return {
     total = total, reserve = M.reserve(total), skip = skip,
-    parallel = config.get("shutdown.parallel") or false,
+    parallel = config.get("shutdown.parallel"),
   }
 end
 
@@ -65,7 +49,7 @@ end
 function M.startup()
   local total = core.host.options.startup_timeout or config.get("startup.timeout")
   return {
-    total = total, reserve = M.reserve(total), parallel = config.get("startup.parallel") or false,
+    total = total, reserve = M.reserve(total), parallel = config.get("startup.parallel"),
   }
 end
 

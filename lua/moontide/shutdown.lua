@@ -9,7 +9,7 @@ local phases = require "moontide.pipeline.phases"
 local pipeline = require "moontide.pipeline.pipeline"
 
 ---@class moontide.Shutdown : moontide.Pipeline
----@field reason moontide.Reason|nil why it runs; nil before
+---@field reason tide.Reason|nil why it runs; nil before
 local M = setmetatable({}, { __index = pipeline.Pipeline })
 
 local HOOKS = "shutdown-hooks"
@@ -35,7 +35,7 @@ end
 
 --- Registers a hook: hooks run one by one, the last registered first, after the service has stopped.
 ---@param name string
----@param fn fun(reason: moontide.Reason, ctx: moontide.Context)
+---@param fn fun(reason: tide.Reason, ctx: moontide.Context)
 ---@return moontide.TaskHandle|nil
 ---@return string|nil message
 function M:on(name, fn)
@@ -69,17 +69,22 @@ end
 
 -- ---- running ----------------------------------------------------------------------------------
 
--- `run(reason)`, `run { reason =, from = }`.
+-- A reason and a first phase from `run(reason)` or `run { reason =, from = }`.
 local function arguments(what)
   local reasons = require "moontide.reason"
-  if type(what) ~= "table" or what.kind then return reasons.parse(what) end
-  for key in pairs(what) do
-    if key ~= "reason" and key ~= "from" then
-      error(require("moontide.suggest").unknown("option of shutdown:run", tostring(key),
-        { "reason", "from" }), 3)
+  local from
+  if type(what) == "table" and what.kind == nil then
+    for key in pairs(what) do
+      if key ~= "reason" and key ~= "from" then
+        error(require("moontide.suggest").unknown("option of shutdown:run", tostring(key),
+          { "reason", "from" }), 3)
+      end
     end
+    what, from = what.reason, what.from
   end
-  return reasons.parse(what.reason), what.from
+  local reason, message = reasons.parse(what)
+  if not reason then error(message, 3) end
+  return reason, from
 end
 
 local function check_from(self, from)
@@ -88,21 +93,19 @@ local function check_from(self, from)
   end
 end
 
--- A reason after the first: recorded, and it may make a clean exit an unclean one.
-local function record_later(self, reason)
-  self.later[#self.later + 1] = reason
-  local fields = reason:log_fields()
-  core.log.write(1, "lifecycle", "shutdown is under way; recorded: " .. tostring(reason),
-    table.unpack(fields))
+local function write(message, reason)
+  core.log.write(1, "lifecycle", message .. tostring(reason), "reason", reason.kind,
+    "signal", reason.signal or "", "pid", reason.pid or 0, "text", reason.text or "")
 end
 
-local function record_first(self, reason)
-  local fields = reason:log_fields()
-  core.log.write(1, "lifecycle", "shutdown: " .. tostring(reason), table.unpack(fields))
+-- A reason after the first may still make a clean exit an unclean one.
+local function record_later(self, reason)
+  self.later[#self.later + 1] = reason
+  write("the shutdown is under way; recorded: ", reason)
 end
 
 --- Starts the shutdown, once, and returns at once; later calls share the first run.
----@param what string|moontide.Reason|{ reason: string|moontide.Reason, from: string }|nil
+---@param what string|tide.Reason|{ reason: string|tide.Reason, from: string }|nil
 ---@return moontide.Completion
 function M:run(what)
   local reason, from = arguments(what)
@@ -114,7 +117,7 @@ function M:run(what)
   self.reason, self.started_at = reason, core.clock.now()
   self.completion = require("moontide.completion").new()
   require("moontide.states").move("draining", reason)
-  record_first(self, reason)
+  write("shutdown: ", reason)
   require("moontide.shutdown.sequence").start(self, from)
   return self.completion
 end

@@ -46,8 +46,10 @@ end
 local function skipped_by(run, entry)
   local reason = run.reason
   if not (entry.skip_on and reason) then return nil end
-  for _, kind in ipairs(entry.skip_on) do
-    if reason:is(kind) then return kind end
+  for _, of in ipairs(reason:chain()) do
+    for _, kind in ipairs(entry.skip_on) do
+      if kind == of then return kind end
+    end
   end
 end
 
@@ -201,6 +203,9 @@ end
 function PhaseRun:cancel(why)
   if self.cancelled then return end
   self.cancelled = why
+  -- Whoever does not end is closed after the grace, not only at the end of the phase.
+  local kill_at = now() + task.grace
+  for t in self.scope:tasks() do t.grace_end = t.grace_end or kill_at end
   self.scope:cancel(why)
   -- A task that waits for one that is cancelled is dropped when that one ends; in a sequential
   -- phase the same happens one by one.
@@ -244,7 +249,6 @@ local function start(self)
   self.quiet = self.pending > record.MANY
   self.scope = task.new_scope(self.run.kind .. ":" .. self.name, task.pipeline)
   self.waiter = task.waiter("phase " .. self.name)
-  self.opts = { scope = self.scope, kind = "phase task", detached_errors = true }
   if self.sequential then start_next(self) else start_all(self) end
   if self.pending > 0 then
     self.run:waits()

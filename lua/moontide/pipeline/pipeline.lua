@@ -101,11 +101,7 @@ function Pipeline:add(phase, name, opts, fn)
     record.late_task(self, phase, name, message)
     return nil, message
   end
-  local entry = {
-    name = name, phase = phase, fn = fn, state = "waiting", attempts = 0,
-    timeout = opts.timeout, after = opts.after, skip_on = opts.skip_on,
-    builtin = opts.builtin, retry = opts.retry, detail = opts.detail, site = opts.site,
-  }
+  local entry = registry.entry(phase, name, fn, opts)
   tasks:add(entry)
   return registry.handle(tasks, entry)
 end

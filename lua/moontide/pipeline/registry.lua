@@ -11,7 +11,7 @@ local M = {}
 ---@field name string
 ---@field phase string
 ---@field fn function
----@field timeout number|nil seconds; its own limit beside the phase's
+---@field own_timeout number|nil seconds; its own limit beside the phase's
 ---@field after string|nil another task of the phase that must end first
 ---@field skip_on string[]|nil kinds of reasons that skip it
 ---@field builtin boolean
@@ -21,6 +21,19 @@ local M = {}
 ---@field attempts integer
 ---@field started_at number|nil
 ---@field ended_at number|nil
+
+-- What all entries have in common as options of the task library: who starts them looks at the
+-- outcome itself.
+local Entry = { __index = { kind = "phase task", detached_errors = true } }
+
+--- An entry is handed to task.start as its options, so it has no field `timeout`.
+function M.entry(phase, name, fn, opts)
+  return setmetatable({
+    name = name, phase = phase, fn = fn, state = "waiting", attempts = 0,
+    own_timeout = opts.timeout, after = opts.after, skip_on = opts.skip_on,
+    builtin = opts.builtin, retry = opts.retry, detail = opts.detail, site = opts.site,
+  }, Entry)
+end
 
 ---@class moontide.PhaseTasks
 ---@field name string

@@ -1,8 +1,7 @@
 --- Runs one entry of a phase: its deadline, its attempts, its outcome.
 --
--- A task without a retry policy is one coroutine and nothing else; ten thousand of them in a phase
--- share the options table they are started with. A policy adds a driver that starts an attempt,
--- joins it, and sleeps.
+-- A task without a retry policy is one coroutine and nothing else. A policy adds a driver that starts
+-- an attempt, joins it, and sleeps.
 
 local core = require "moontide.core"
 local context = require "moontide.pipeline.context"
@@ -22,7 +21,6 @@ local WATCHED = 64
 function M.site(entry)
   if entry.site then return entry.site end
   local fn = entry.fn
-  if not fn then return "?" end
   local info = debug.getinfo(fn, "S")
   return ("%s:%d"):format(info.short_src, info.linedefined)
 end
@@ -31,28 +29,28 @@ end
 local function limit_of(phase_run, entry, started)
   local at, text = phase_run.deadline, phase_run.limit
   if phase_run.per_attempt then at, text = phase_run:attempt_limit(started) end
-  if entry.timeout and (not at or started + entry.timeout < at) then
-    return started + entry.timeout, "its own timeout of " .. duration.format(entry.timeout)
+  local own = entry.own_timeout
+  if own and (not at or started + own < at) then
+    return started + own, "its own timeout of " .. duration.format(own)
   end
   return at, text
 end
 
--- Begins an attempt; `opts` is the table of the phase, filled anew for each task.
+-- Begins an attempt. The entry is itself the table of options: a task costs no other.
 local function launch(phase_run, entry, on_end)
   local run = phase_run.run
   local started = now()
-  local deadline, limit = limit_of(phase_run, entry, started)
-  local opts = phase_run.opts
-  opts.name, opts.deadline, opts.limit, opts.on_end = entry.name, deadline, limit, on_end
-  local ctx = context.new(run.shared, entry, deadline)
+  entry.deadline, entry.limit = limit_of(phase_run, entry, started)
+  entry.on_end, entry.scope = on_end, phase_run.scope
   entry.attempts = entry.attempts + 1
+  local ctx = context.new(run.shared, entry, entry.deadline)
   local t
   if run.reason then
-    t = task.start(opts, entry.fn, run.reason, ctx)
+    t = task.start(entry, entry.fn, run.reason, ctx)
   else
-    t = task.start(opts, entry.fn, ctx)
+    t = task.start(entry, entry.fn, ctx)
   end
-  t.entry, entry.task = entry, t
+  entry.task = t
   return t
 end
 
@@ -79,9 +77,14 @@ function M.finish(phase_run, entry, outcome, err, traceback)
   phase_run:ended(entry)
 end
 
+-- Where a task failed, or was when its time was up.
+local function stack_of(t)
+  return t.left or t.stack
+end
+
 local function single_ended(t)
-  local entry = t.entry
-  M.finish(entry.phase_run, entry, t.outcome, t.error, t.traceback_text)
+  local entry = t.opts
+  M.finish(entry.phase_run, entry, t.outcome, t.error, stack_of(t))
 end
 
 -- ---- attempts ------------------------------------------------------------------------------------
@@ -118,14 +121,12 @@ local function drive(phase_run, entry, policy)
 end
 
 local function driver_ended(driver)
-  local entry = driver.entry
+  local entry = driver.opts.entry
   local last = entry.last
   entry.retry_at = nil
-  -- A driver that was cancelled in its sleep has an attempt behind it that had failed.
-  if driver.outcome ~= "ok" or not last then
-    return M.finish(entry.phase_run, entry, driver.outcome, driver.error, driver.traceback_text)
-  end
-  M.finish(entry.phase_run, entry, last.outcome, last.error, last.traceback_text)
+  -- Cancelled in its sleep, or between attempts: that is the outcome, whatever failed before.
+  if driver.outcome ~= "ok" or not last then last = driver end
+  M.finish(entry.phase_run, entry, last.outcome, last.error, stack_of(last))
 end
 
 --- Starts an entry in its phase.
@@ -136,11 +137,10 @@ function M.start(phase_run, entry)
   watch(phase_run, entry)
   local policy = entry.retry or phase_run.policy
   if not policy then return launch(phase_run, entry, single_ended) end
-  local driver = task.start({
-    name = entry.name .. " (attempts)", scope = phase_run.scope, kind = "attempts",
+  task.start({
+    name = entry.name .. " (attempts)", scope = phase_run.scope, kind = "attempts", entry = entry,
     on_end = driver_ended, detached_errors = true,
   }, drive, phase_run, entry, policy)
-  driver.entry, entry.driver = entry, driver
 end
 
 return M
