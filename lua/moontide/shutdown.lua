@@ -17,6 +17,10 @@ local HOOKS = "shutdown-hooks"
 --- Makes it anew: the built-in phases, no task.
 function M.reset()
   pipeline.init(M, "shutdown", graph.new { kind = "shutdown", terminal = phases.terminal })
+  -- What startup put into its ctx, shutdown finds in its own.
+  setmetatable(M.shared, { __index = function(_, key)
+    return require("moontide.startup").shared[key]
+  end })
   M.reason, M.completion, M.started_at, M.code, M.later = nil, nil, nil, nil, {}
   M.linked, M.aborted = false, false
   for _, builtin in ipairs(phases.shutdown) do M:builtin_phase(builtin.name, builtin.opts) end
