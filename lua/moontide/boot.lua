@@ -78,6 +78,7 @@ local function wire_shutdown()
   require("moontide.shutdown.builtin").register(shutdown, {
     linger = config.get("shutdown.linger"),
     terminate_drain = config.get("shutdown.terminate_drain"),
+    terminate_host = config.get("shutdown.terminate_host"),
     auto_register = config.get("shutdown.auto_register_tasks"),
   })
   if config.get("shutdown.auto_register_tasks") then return end
@@ -142,6 +143,8 @@ local function become_ready()
   local background = package.loaded["moontide.background"]
   if background then background.begin() end
   if not require("moontide.states").move("ready") then return end
+  write(1, "lifecycle", "ready", "duration_ms",
+    math.floor((core.clock.now() - M.started_at) * 1000 + 0.5))
   if core.notify.active() then require("moontide.systemd").ready() end
   exit.watch_idle()
 end
@@ -212,12 +215,18 @@ local function on_uncaught_task(t)
   exit.on_uncaught("task", t.error, { task = t.name, traceback = t.stack })
 end
 
+-- A C program asks in its own words.
+local function on_drain(text)
+  local reasons = require "moontide.reason"
+  shutdown:run(reasons.parse(text) or reasons.new("unknown", { text = text }))
+end
+
 --- Connects the library to the host; once, when it is set up.
 function M.load_library()
   core.host.set_pump(task.pump)
   task.on_uncaught(on_uncaught_task)
   core.host.on_uncaught(exit.on_uncaught)
-  core.host.on_drain(function(text) shutdown:run(text) end)
+  core.host.on_drain(on_drain)
   require("moontide.signals").install()
   if core.host.mode == "process" then exit.install() end
 end
@@ -238,6 +247,7 @@ end
 --- Runs the main chunk as the first root task.
 function M.start()
   local main = M.main
+  M.started_at = core.clock.now()
   config.load_env(core.host.environ())
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
@@ -264,6 +274,7 @@ end
 -- In a stock interpreter: the loop runs here.
 local function run_loop()
   core.host.watch()
+  M.started_at = core.clock.now()
   config.load_env(core.host.environ())
   exit.held = exit.held + 1
   M.main.parked = true
@@ -275,6 +286,7 @@ local function run_loop()
   local code = core.host.run()
   require("moontide.signals").remove_process_hooks()
   if errors then error(table.concat(errors, "\n"), 3) end
+  if config.get("shutdown.exit_process") then exit.leave_process(code) end
   return code
 end
 

@@ -36,6 +36,32 @@ function M.is_exit(err)
   return getmetatable(err) == Exit
 end
 
+--- Ends the process of a stock interpreter, whose streams and handlers are its own.
+function M.leave_process(code)
+  core.log.flush(require("moontide.config").get("log.close_timeout"))
+  native_exit(code)
+end
+
+--- Leaves by the one pipeline; with `shutdown.run_by_process_exit` off at once.
+---@param reason tide.Reason
+function M.leave(reason)
+  local shutdown = require "moontide.shutdown"
+  if require("moontide.config").get("shutdown.run_by_process_exit") or shutdown.is_running() then
+    return shutdown:run(reason)
+  end
+  M.stop_at_once(reason)
+end
+
+--- Ends without a pipeline.
+---@param reason tide.Reason
+function M.stop_at_once(reason)
+  local states = require "moontide.states"
+  states.move("draining", reason)
+  states.move("stopped", reason)
+  require("moontide.shutdown").code = M.for_reason(reason)
+  core.host.stop(M.for_reason(reason))
+end
+
 -- The caller does not continue: a task waits for ever (the shutdown cancels it), other code is
 -- unwound by an error that nobody counts as one.
 local function park()
@@ -53,7 +79,7 @@ function M.request(code)
   if code == false then code = 1 end
   code = math.tointeger(code)
   if not code then error("os.exit: the code must be an integer or a boolean", 2) end
-  require("moontide.shutdown"):run(reasons.new("exit", { code = code & 255 }))
+  M.leave(reasons.new("exit", { code = code & 255 }))
   park()
 end
 
@@ -87,7 +113,7 @@ function M.on_uncaught(kind, err, fields)
   write(3, "lifecycle", ("uncaught error in a %s: %s"):format(kind, text), "kind", kind,
     "task", fields.task or "", "traceback", fields.traceback or "")
   if policy(kind) == "log" then return end
-  require("moontide.shutdown"):run(reasons.new("uncaught-error", { text = text, source = kind }))
+  M.leave(reasons.new("uncaught-error", { text = text, source = kind }))
 end
 
 -- ---- nothing left to do ----------------------------------------------------------------------------
@@ -105,7 +131,7 @@ end
 
 local function on_idle()
   if core.state.get() ~= "ready" or alive() then return end
-  require("moontide.shutdown"):run(reasons.new("script-end"))
+  M.leave(reasons.new("script-end"))
 end
 
 --- From now on the end of all work is the end of the process.

@@ -40,10 +40,14 @@ local FUNCTIONS = {
   run_until_terminated = { "moontide.boot", "run_until_terminated" },
 }
 
---- Shuts down with reason actor-system-terminate.
----@return moontide.Completion
+--- Shuts down with reason actor-system-terminate; with `shutdown.run_by_terminate` off, ends
+--- without the pipeline.
+---@return moontide.Completion|nil
 function tide.terminate()
-  return tide.shutdown:run("actor-system-terminate")
+  if require("moontide.config").get("shutdown.run_by_terminate") then
+    return tide.shutdown:run("actor-system-terminate")
+  end
+  require("moontide.exit").stop_at_once(require("moontide.reason").new("actor-system-terminate"))
 end
 
 local function load_name(name)

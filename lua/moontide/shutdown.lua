@@ -22,7 +22,7 @@ function M.reset()
     return require("moontide.startup").shared[key]
   end })
   M.reason, M.completion, M.started_at, M.code, M.later = nil, nil, nil, nil, {}
-  M.linked, M.aborted = false, false
+  M.forced, M.forced_requests = nil, 0
   for _, builtin in ipairs(phases.shutdown) do M:builtin_phase(builtin.name, builtin.opts) end
 end
 
@@ -98,8 +98,13 @@ local function check_from(self, from)
 end
 
 local function write(message, reason)
-  core.log.write(1, "lifecycle", message .. tostring(reason), "reason", reason.kind,
-    "signal", reason.signal or "", "pid", reason.pid or 0, "text", reason.text or "")
+  local fields = { "reason", reason.kind }
+  for _, key in ipairs { "signal", "pid", "uid", "code", "text" } do
+    if reason[key] ~= nil then
+      fields[#fields + 1], fields[#fields + 2] = key, reason[key]
+    end
+  end
+  core.log.write(1, "lifecycle", message .. tostring(reason), table.unpack(fields))
 end
 
 -- A reason after the first may still make a clean exit an unclean one.
@@ -124,6 +129,12 @@ function M:run(what)
   write("shutdown: ", reason)
   require("moontide.shutdown.sequence").start(self, from)
   return self.completion
+end
+
+--- The drain had to break off this many requests: `shutdown.forced_exit_code` applies.
+---@param count integer
+function M.note_forced(count)
+  M.forced_requests = M.forced_requests + count
 end
 
 --- Skips to the phases that always run; a second SIGINT.

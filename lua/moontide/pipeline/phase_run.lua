@@ -133,9 +133,8 @@ local function count_down(self)
   if self.pending == 0 then self.waiter:wake() end
 end
 
--- After an entry has ended in any way: who waited for it, or the next in line.
-local function release(self, entry)
-  if self.sequential then return start_next(self) end
+-- Starts, or drops, those who waited for an entry.
+local function release_waiters(self, entry)
   local waiters = self.waits[entry.name]
   if not waiters then return end
   self.waits[entry.name] = nil
@@ -150,6 +149,12 @@ local function release(self, entry)
   end
 end
 
+-- After an entry has ended in any way: the next in line, or who waited for it.
+local function release(self, entry)
+  if self.sequential then return start_next(self) end
+  release_waiters(self, entry)
+end
+
 --- Ends an entry that never started.
 function PhaseRun:drop(entry, why)
   skip(self, entry, why)
@@ -158,9 +163,9 @@ function PhaseRun:drop(entry, why)
   count_down(self)
 end
 
---- A task was withdrawn while the phase runs (it waited for another).
+--- A task was withdrawn while the phase runs: it had not had its turn.
 function PhaseRun:withdrawn(entry)
-  release(self, entry)
+  release_waiters(self, entry)
   count_down(self)
 end
 
@@ -175,15 +180,22 @@ local function tolerated(self)
   return node.recover ~= false
 end
 
--- The first failure that the phase does not tolerate stops its siblings and the run.
+-- The first failure that the phase does not tolerate stops its siblings and the run; a phase that
+-- is to find all faults lets its siblings go on and stops the run at its end.
 local function failed(self, entry)
-  self.failures = self.failures + 1
   local cut = self.run.cut or self.cancelled
   if cut and entry.outcome == "cancelled" then return end
-  local fatal = not tolerated(self) and not self.run.failure
-  record.task_failed(self, entry, fatal)
-  if tolerated(self) then return end
+  self.failures = self.failures + 1
+  local fine = tolerated(self)
+  local all = self.phase.collect_all
+  record.task_failed(self, entry, not (fine or all or self.run.failure))
+  if fine then return end
   self.fatal = self.fatal or entry
+  if all then
+    self.faults = self.faults or {}
+    self.faults[#self.faults + 1] = entry
+    return
+  end
   self.run:failed(self, entry)
   self:cancel(entry.name .. " failed")
 end
@@ -275,6 +287,7 @@ function M.run(run, node)
   if self.pending > 0 then start(self) end
   phase.status, phase.ended_at = "done", now()
   phase.outcome = outcome_of(self)
+  if self.faults then record.faults(self) end
   leave(self)
   record.phase_ended(self)
   return self

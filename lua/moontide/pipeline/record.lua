@@ -92,6 +92,18 @@ function M.task_failed(phase_run, entry, fatal)
     "traceback", entry.traceback or "")
 end
 
+--- All faults of a phase in one ERROR record; the first stands for them in the run.
+function M.faults(phase_run)
+  local faults, texts = phase_run.faults, {}
+  for i, entry in ipairs(faults) do texts[i] = entry.name .. ": " .. M.text(entry.error) end
+  local message = ("phase %s found %d fault%s: %s"):format(phase_run.name, #faults,
+    #faults == 1 and "" or "s", table.concat(texts, "; "))
+  faults[1].message = message
+  write(ERROR, "lifecycle", message .. "; startup has failed", "phase", phase_run.name,
+    "outcome", "failed")
+  phase_run.run:failed(phase_run, faults[1])
+end
+
 --- An attempt failed, the next follows after `delay` seconds.
 function M.attempt_failed(phase_run, entry, t, delay)
   write(WARN, "lifecycle", ("task %s of phase %s: attempt %d %s, next in %.3g s"):format(

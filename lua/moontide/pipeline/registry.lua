@@ -105,8 +105,7 @@ function Handle:cancel()
   if entry.state == "waiting" then
     entry.state, entry.outcome = "withdrawn", "cancelled"
     self.phase:remove(entry)
-    if entry.on_withdrawn then entry.on_withdrawn(entry) end
-    entry.fn = nil
+    if self.phase.status == "running" then self.phase.run:withdrawn(entry) end
   end
   return entry.state == "withdrawn"
 end

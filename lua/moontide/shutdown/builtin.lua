@@ -34,12 +34,12 @@ local function end_scope(scope, seconds, text)
 end
 
 -- The end of all coroutines but the pipeline's own, then of what a person looks in through.
-local function terminate(seconds)
+local function terminate(settings)
   return function(reason)
     local text = "the process shuts down: " .. tostring(reason)
     local background = package.loaded["moontide.background"]
     if background then background.scope:cancel(text) end
-    end_scope(task.root, seconds, text)
+    if settings.terminate_host then end_scope(task.root, settings.terminate_drain, text) end
     local http = package.loaded["moontide.http"]
     if http then http.manage_close() end
   end
@@ -47,7 +47,7 @@ end
 
 --- Registers them; called when the pipeline is sealed.
 ---@param shutdown moontide.Shutdown
----@param settings { linger: number, terminate_drain: number, auto_register: boolean }
+---@param settings { linger: number, terminate_drain: number, terminate_host: boolean, auto_register: boolean }
 function M.register(shutdown, settings)
   local http = package.loaded["moontide.http"]
   local serves = http ~= nil and http.has_listener()
@@ -57,7 +57,7 @@ function M.register(shutdown, settings)
     })
   end
   shutdown:builtin_task("actor-system-terminate", "terminate",
-    terminate(settings.terminate_drain))
+    terminate(settings))
 end
 
 return M

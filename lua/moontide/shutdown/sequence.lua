@@ -56,7 +56,10 @@ local function exit_code(shutdown, outcome)
   for _, later in ipairs(shutdown.later) do
     if code == 0 then code = codes.for_reason(later) end
   end
-  if outcome == "failed" and code == 0 then code = 1 end
+  if outcome == "failed" and code == 0 then code = codes.FAILED end
+  if shutdown.forced_requests > 0 and code == 0 then
+    code = require("moontide.config").get("shutdown.forced_exit_code")
+  end
   return code
 end
 
