@@ -5,8 +5,8 @@ local clock = require("moontide.core").clock
 
 local M = {}
 
--- Keys of the per-task table that no script can collide with.
-local DEADLINE, SHARED, NAMES = {}, {}, {}
+-- The one key of the per-task table, which no script can collide with.
+local ENTRY = {}
 
 ---@class moontide.Context
 ---@field log moontide.Logger with the fields phase and task
@@ -15,18 +15,18 @@ local methods = {}
 --- When this task will be cancelled, on the scale of `tide.now()`.
 ---@return number|nil seconds nil when nothing limits it
 function methods:deadline()
-  return rawget(self, DEADLINE)
+  return self[ENTRY].deadline or nil
 end
 
 --- What is left until the deadline.
 ---@return number|nil seconds never below 0; nil when nothing limits it
 function methods:remaining()
-  local at = rawget(self, DEADLINE)
-  return at and math.max(0, at - clock.now())
+  local at = self[ENTRY].deadline
+  return at and math.max(0, at - clock.now()) or nil
 end
 
 local function logger_of(ctx)
-  local names = rawget(ctx, NAMES)
+  local names = ctx[ENTRY]
   local base = require("moontide.observe.log").for_component("app")
   local bound = {}
   for _, level in ipairs { "debug", "info", "warn", "error" } do
@@ -46,22 +46,20 @@ function Context:__index(key)
   local method = methods[key]
   if method then return method end
   if key == "log" then return logger_of(self) end
-  return rawget(self, SHARED)[key]
+  return rawget(self, ENTRY).phase_run.run.shared[key]
 end
 
 function Context:__newindex(key, value)
   if methods[key] or key == "log" then
     error(("ctx.%s belongs to the host; choose another name"):format(key), 2)
   end
-  rawget(self, SHARED)[key] = value
+  rawget(self, ENTRY).phase_run.run.shared[key] = value
 end
 
----@param shared table the pipeline's own
----@param entry moontide.Entry
----@param deadline number|nil
+---@param entry moontide.Entry one that runs
 ---@return moontide.Context
-function M.new(shared, entry, deadline)
-  return setmetatable({ [DEADLINE] = deadline, [SHARED] = shared, [NAMES] = entry }, Context)
+function M.new(entry)
+  return setmetatable({ [ENTRY] = entry }, Context)
 end
 
 return M

@@ -16,11 +16,11 @@ local M = {}
 ---@field skip_on string[]|nil kinds of reasons that skip it
 ---@field builtin boolean
 ---@field state "waiting"|"running"|"done"|"withdrawn"
----@field outcome string|nil "ok", "failed", "timed_out", "cancelled", "interrupted", "abandoned", "skipped"
+---@field outcome string|false "ok", "failed", "timed_out", "cancelled", "interrupted", "abandoned", "skipped"
 ---@field error any
 ---@field attempts integer
----@field started_at number|nil
----@field ended_at number|nil
+---@field started_at number|false
+---@field ended_at number|false
 
 -- What all entries have in common as options of the task library: who starts them looks at the
 -- outcome itself.
@@ -28,10 +28,13 @@ local Entry = { __index = { kind = "phase task", detached_errors = true } }
 
 --- An entry is handed to task.start as its options, so it has no field `timeout`.
 function M.entry(phase, name, fn, opts)
+  -- One constructor with what every run sets, so that the table never grows on the hot path.
   return setmetatable({
-    name = name, phase = phase, fn = fn, state = "waiting", attempts = 0,
-    own_timeout = opts.timeout, after = opts.after, skip_on = opts.skip_on,
-    builtin = opts.builtin, retry = opts.retry, detail = opts.detail, site = opts.site,
+    name = name, phase = phase, fn = fn, state = "waiting", attempts = 0, index = 0,
+    own_timeout = opts.timeout, after = opts.after, skip_on = opts.skip_on, retry = opts.retry,
+    builtin = opts.builtin, detail = opts.detail, site = opts.site,
+    deadline = false, limit = false, on_end = false, phase_run = false, task = false,
+    outcome = false, started_at = false, ended_at = false,
   }, Entry)
 end
 

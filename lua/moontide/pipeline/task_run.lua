@@ -37,18 +37,16 @@ local function limit_of(phase_run, entry, started)
 end
 
 -- Begins an attempt. The entry is itself the table of options: a task costs no other.
-local function launch(phase_run, entry, on_end)
+local function launch(phase_run, entry, on_end, started)
   local run = phase_run.run
-  local started = now()
   entry.deadline, entry.limit = limit_of(phase_run, entry, started)
-  entry.on_end, entry.scope = on_end, phase_run.scope
-  entry.attempts = entry.attempts + 1
-  local ctx = context.new(run.shared, entry, entry.deadline)
+  entry.on_end, entry.attempts = on_end, entry.attempts + 1
+  local ctx = context.new(entry)
   local t
   if run.reason then
-    t = task.start(entry, entry.fn, run.reason, ctx)
+    t = phase_run.scope:start(entry, entry.fn, run.reason, ctx)
   else
-    t = task.start(entry, entry.fn, ctx)
+    t = phase_run.scope:start(entry, entry.fn, ctx)
   end
   entry.task = t
   return t
@@ -62,29 +60,23 @@ local function watch(phase_run, entry)
 end
 
 local function unwatch(phase_run, entry)
-  if not entry.place then return end
   watchdog.finish(entry.place)
   entry.place = nil
   phase_run.watched = phase_run.watched - 1
 end
 
---- Ends an entry, in whatever way it did, and tells its phase.
-function M.finish(phase_run, entry, outcome, err, traceback)
-  unwatch(phase_run, entry)
-  entry.state, entry.outcome, entry.ended_at = "done", outcome, now()
-  entry.task = nil
-  if outcome ~= "ok" then entry.error, entry.traceback = err, traceback end
+-- Ends an entry, in whatever way its (last) task did, and tells its phase.
+local function finish(phase_run, entry, t)
+  if entry.place then unwatch(phase_run, entry) end
+  local outcome = t.outcome
+  entry.state, entry.outcome, entry.ended_at, entry.task = "done", outcome, t.ended_at, false
+  if outcome ~= "ok" then entry.error, entry.traceback = t.error, t.left or t.stack end
   phase_run:ended(entry)
-end
-
--- Where a task failed, or was when its time was up.
-local function stack_of(t)
-  return t.left or t.stack
 end
 
 local function single_ended(t)
   local entry = t.opts
-  M.finish(entry.phase_run, entry, t.outcome, t.error, stack_of(t))
+  finish(entry.phase_run, entry, t)
 end
 
 -- ---- attempts ------------------------------------------------------------------------------------
@@ -107,7 +99,7 @@ end
 
 local function drive(phase_run, entry, policy)
   while true do
-    local t = launch(phase_run, entry, nil)
+    local t = launch(phase_run, entry, false, now())
     t:join()
     entry.last = t
     if t.outcome == "ok" or not may_retry(phase_run, t) then return end
@@ -126,17 +118,18 @@ local function driver_ended(driver)
   entry.retry_at = nil
   -- Cancelled in its sleep, or between attempts: that is the outcome, whatever failed before.
   if driver.outcome ~= "ok" or not last then last = driver end
-  M.finish(entry.phase_run, entry, last.outcome, last.error, stack_of(last))
+  finish(entry.phase_run, entry, last)
 end
 
 --- Starts an entry in its phase.
 ---@param phase_run moontide.PhaseRun
 ---@param entry moontide.Entry
 function M.start(phase_run, entry)
-  entry.state, entry.started_at, entry.phase_run = "running", now(), phase_run
+  local started = now()
+  entry.state, entry.started_at, entry.phase_run = "running", started, phase_run
   watch(phase_run, entry)
   local policy = entry.retry or phase_run.policy
-  if not policy then return launch(phase_run, entry, single_ended) end
+  if not policy then return launch(phase_run, entry, single_ended, started) end
   task.start({
     name = entry.name .. " (attempts)", scope = phase_run.scope, kind = "attempts", entry = entry,
     on_end = driver_ended, detached_errors = true,
