@@ -49,6 +49,8 @@ static int searcher(lua_State *L) {
   int rc;
   if (strncmp(name, "moontide", 8) != 0 || (name[8] != '\0' && name[8] != '.'))
     return 0;
+  if (strcmp(name, "moontide.init") == 0)
+    name = "moontide"; /* what module.c asks for */
   if (root != NULL && (path = find_file(L, root, name)) != NULL) {
     rc = luaL_loadfile(L, path);
   } else {

@@ -67,12 +67,18 @@ function M.handles()
   return list
 end
 
+local function close(handle)
+  if not handle:is_closing() then
+    handle:close()
+  end
+end
+
 --- Closes what scripts left open; called once, when the host is taken down.
 function M.close_all()
   for handle in pairs(sites) do
-    if not handle:is_closing() then
-      handle:close()
-    end
+    -- When the interpreter itself is closing, luv may have finalized some of
+    -- them already: those raise, and need no closing.
+    pcall(close, handle)
   end
 end
 
