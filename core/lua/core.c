@@ -96,7 +96,11 @@ int tide_lua_setup(tide_host *host) {
   lua_pushcfunction(host->L, setup);
   lua_pushlightuserdata(host->L, host);
   if (!tide_host__enter(host, 1, 0, TIDE_ENTER_UNBOUNDED)) {
-    tide_host__set_error(host, luaL_tolstring(host->L, -1, NULL));
+    /* The host goes at once: the log is the only place left to say it. */
+    tide_field field =
+        TIDE_F_STR("error", luaL_tolstring(host->L, -1, NULL));
+    tide_log_write(host->log, TIDE_LOG_ERROR, "host",
+                   "the Lua library could not be loaded", &field, 1);
     lua_pop(host->L, 2);
     return TIDE_ELUA;
   }
