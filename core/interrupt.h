@@ -7,8 +7,13 @@
  * of the chain; the hook raises `interrupted` in the innermost one.
  *
  * Three steps: raised once, then the hook is off for 10 ms so that cleanup can
- * run, then raised again; from the third raise on (+20 ms) the hook stays until
- * the slice has ended, so that no pcall loop outlives it.
+ * run, then raised again; from the third raise on (20 ms after the first) the
+ * hook stays until the slice has ended, so that no pcall loop outlives it.
+ *
+ * The signal is only a poke: whether the running slice is late is decided by
+ * the handler and again by the hook, both on the loop thread, from the slice
+ * that runs at that moment. So no slice is ever stopped for the one before it,
+ * and nothing but the loop thread writes deadlines.
  *
  * Nothing is armed while a slice is in time: entering and leaving cost a few
  * stores, no system call.
@@ -17,34 +22,60 @@
 #define TIDE_INTERRUPT_H
 
 #include <lua.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "alarm.h"
 
 /* A running state, on the C stack of whoever resumed it. */
 typedef struct tide_frame {
   struct tide_frame *parent;
   lua_State *L;
+  bool hooked; /* the raising hook is set; below is what it replaced */
+  int old_mask;
+  int old_count;
+  lua_Hook old_hook;
 } tide_frame;
 
 typedef struct tide_interrupt tide_interrupt;
 
-/* One for each host that has TIDE_INTERRUPT; claims a real-time signal for the
- * process when the first is made. Returns 0 or a negative libuv error. */
+/* One for each host that has TIDE_INTERRUPT, made on its loop thread; claims a
+ * real-time signal for the process when the first is made. Returns 0,
+ * UV_ENOTSUP when no such signal is free, or another libuv error. */
 int tide_interrupt_init(tide_interrupt **out);
+/* The watchdog that used it must have stopped. [loop] */
 void tide_interrupt_free(tide_interrupt *interrupt);
 
-/* A slice begins on this thread: L runs until `deadline` (tide_clock_mono ns,
- * 0: as long as it likes). Slices may nest (a luv callback inside a uv_run in a
- * slice); the inner one has its own deadline and restores the outer. Both are
- * no-ops for a NULL interrupt. [loop] */
+/* Tells a Lua state which interrupt its code stands under, and makes the
+ * `interrupted` value. Until then nothing is raised in that state. May raise a
+ * Lua error (out of memory). [loop] */
+void tide_interrupt_bind(tide_interrupt *interrupt, lua_State *L);
+/* For a state that outlives its interrupt. [loop] */
+void tide_interrupt_unbind(lua_State *L);
+
+/* A slice: on the C stack of whoever enters Lua. */
 typedef struct tide_slice {
   tide_frame frame;
+  struct tide_slice *outer;
   tide_frame *outer_top;
-  uint64_t outer_deadline;
+  uint64_t id;
+  uint64_t deadline;
+  uint64_t raised_at; /* the first raise */
+  unsigned raises;
 } tide_slice;
+
+/* A slice begins on this thread: L runs until `deadline` (tide_clock_mono ns,
+ * 0: as long as it likes). Slices may nest (a callback that C calls inside a
+ * slice); an inner one never gets more time than the outer, and leaving it
+ * restores the outer. No-ops for a NULL interrupt. [loop] */
 void tide_slice_enter(tide_interrupt *interrupt, tide_slice *slice,
                       lua_State *L, uint64_t deadline);
+/* The same for a task that a scheduler resumes: its deadline is its own, since
+ * its time is not the scheduler's. [loop] */
+void tide_slice_enter_task(tide_interrupt *interrupt, tide_slice *slice,
+                           lua_State *L, uint64_t deadline);
 void tide_slice_leave(tide_interrupt *interrupt, tide_slice *slice);
 
 /* A coroutine is resumed inside the slice, and has come back. */
@@ -52,13 +83,42 @@ void tide_frame_push(tide_interrupt *interrupt, tide_frame *frame,
                      lua_State *L);
 void tide_frame_pop(tide_interrupt *interrupt, tide_frame *frame);
 
-/* Whether the running slice is being interrupted: C loops in tracked functions
- * (xpcall's handler) ask before they run more Lua. */
+/* Whether the running slice is being interrupted: it was raised in. [loop] */
 bool tide_interrupt_pending(const tide_interrupt *interrupt);
 /* The innermost running state, or NULL outside any slice. [loop] */
 lua_State *tide_interrupt_top(const tide_interrupt *interrupt);
+/* Pushes the `interrupted` value: a table with kind = "interrupted" that
+ * cannot be changed; nil in a state that is not bound. */
+void tide_interrupt_push_value(lua_State *L);
+/* Pushes the traceback of the last interrupted slice, or nil. */
+void tide_interrupt_push_traceback(lua_State *L);
+/* The frame of a running state that has the raising hook, or NULL: for
+ * debug.sethook, which must not remove it. [loop] */
+tide_frame *tide_interrupt_hooked(tide_interrupt *interrupt, lua_State *L);
+/* A debugger has set its own hook on the state of a hooked frame: keeps that
+ * for later and puts the raising hook back. [loop] */
+void tide_interrupt_rehook(tide_frame *frame);
 
 /* How often slices were interrupted since the start. [any] */
 uint64_t tide_interrupt_count(const tide_interrupt *interrupt);
+
+/* ---- the watchdog's side --------------------------------------------------- */
+
+/* The slice that runs now, as the loop published it. */
+typedef struct tide_running {
+  uint64_t id;       /* 0: none */
+  uint64_t deadline; /* 0: none */
+  uint64_t last_id;  /* of the latest slice entered: has anything run since? */
+} tide_running;
+
+void tide_interrupt_running(const tide_interrupt *interrupt,
+                            tide_running *running);
+/* Asks the loop thread to look whether its slice is late. */
+void tide_interrupt_poke(tide_interrupt *interrupt);
+/* This slice must end whatever its deadline (0: none must). */
+void tide_interrupt_force(tide_interrupt *interrupt, uint64_t id);
+/* Slices that need the watchdog earlier than it would wake ring this alarm
+ * (NULL: nobody watches). [loop] */
+void tide_interrupt_set_alarm(tide_interrupt *interrupt, tide_alarm *alarm);
 
 #endif

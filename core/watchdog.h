@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "interrupt.h"
+#include "log.h"
 
 typedef enum tide_total { TIDE_TOTAL_STARTUP, TIDE_TOTAL_SHUTDOWN } tide_total;
 
@@ -40,7 +41,12 @@ int tide_watchdog_start(tide_watchdog **out,
 /* Ends and joins the thread, frees. [loop] */
 void tide_watchdog_stop(tide_watchdog *watchdog);
 
-/* Arms a total at a point of tide_clock_mono(), or disarms it with 0. [loop] */
+/* The form of the dump; JSON at first, or logfmt when fd 2 is a terminal, as the
+ * log's own. [any] */
+void tide_watchdog_set_format(tide_watchdog *watchdog, tide_log_format format);
+
+/* Arms a total at a point of tide_clock_mono(), or disarms it with 0. A shutdown
+ * total never ends later than one that a stop signal has started. [loop] */
 void tide_watchdog_total(tide_watchdog *watchdog, tide_total which,
                          uint64_t at);
 /* How long the shutdown may take, for a signal that the loop never took up. */
@@ -50,8 +56,9 @@ void tide_watchdog_set_shutdown_total(tide_watchdog *watchdog, uint64_t ns);
  * tide_watchdog_taken within 1 s, the running Lua is interrupted; the shutdown
  * total runs from this moment whether it does or not. */
 void tide_watchdog_signal(tide_watchdog *watchdog);
-/* The loop has taken the signal up. [loop] */
-void tide_watchdog_taken(tide_watchdog *watchdog);
+/* The loop has taken the signal up. Returns when the first one not taken up
+ * arrived (tide_clock_mono ns), 0 when there was none. [loop] */
+uint64_t tide_watchdog_taken(tide_watchdog *watchdog);
 
 /* What is running, for the dump: a fixed table of 64 places behind sequence
  * counters. Returns a place, or -1 when the table is full (then only counted).

@@ -109,6 +109,7 @@ int tide_lua_setup(tide_host *host) {
 
 void tide_lua_detach(tide_host *host) {
   lua_State *L = host->L;
+  tide_lua_untrack(L);
   luaL_unref(L, LUA_REGISTRYINDEX, host->pump);
   luaL_unref(L, LUA_REGISTRYINDEX, host->idle_fn);
   luaL_unref(L, LUA_REGISTRYINDEX, host->uncaught_fn);

@@ -67,7 +67,9 @@ static int watch(lua_State *L) {
   tide_host *host = tide_lua_host(L);
   if (host->mode == TIDE_MODE_MODULE)
     host->flags |= TIDE_INTERRUPT | TIDE_EXIT;
-  return check(L, tide_host__watch(host));
+  check(L, tide_host__watch(host));
+  tide_interrupt_bind(host->interrupt, L);
+  return 0;
 }
 
 static int run(lua_State *L) {

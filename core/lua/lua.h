@@ -32,6 +32,8 @@ int tide_lua_start(tide_host *host);
 void tide_lua_signal(tide_host *host, const tide_signal_info *info);
 /* Closes the luv handles that the script left open. */
 void tide_lua_close_handles(tide_host *host);
+/* Gives a Lua state back its own coroutine.resume and the like. */
+void tide_lua_untrack(lua_State *L);
 /* Leaves a Lua state of the caller's as a state without a host. */
 void tide_lua_detach(tide_host *host);
 

@@ -1,0 +1,55 @@
+/* interrupt_inside: what the files of the interrupt room share.
+ *
+ * The fields are in three groups by who may touch them. "Handler" is the poke's
+ * signal handler; it runs on the loop thread between any two of its
+ * instructions, so what it reads is atomic, too, though no other thread does.
+ */
+#ifndef TIDE_INTERRUPT_INSIDE_H
+#define TIDE_INTERRUPT_INSIDE_H
+
+#include "interrupt.h"
+
+struct tide_interrupt {
+  /* Written by the loop, read by the watchdog. */
+  _Atomic uint64_t running;  /* id of the running slice */
+  _Atomic uint64_t deadline; /* its deadline */
+  _Atomic uint64_t last_id;  /* ids count up from 1 */
+  _Atomic uint64_t count;
+
+  /* Written by the watchdog, read by the handler and the hook. */
+  _Atomic uint64_t forced;
+
+  /* The loop and the handler. */
+  _Atomic(tide_slice *) slice;
+  _Atomic(tide_frame *) top;
+  _Atomic bool armed; /* a frame of the chain may be hooked: do not take the
+                         short way through push and pop */
+  _Atomic bool busy;  /* the loop is at work on hooks: the handler keeps out
+                         and the next poke, 2 ms later, finds its work */
+
+  tide_alarm *alarm;
+  pthread_t thread;
+  tide_interrupt *next; /* of the same thread */
+};
+
+/* interrupt_signal.c: claims the signal and lists the interrupt for its
+ * handler; returns 0 or a negative libuv error. */
+int tide_interrupt__listen(tide_interrupt *interrupt);
+void tide_interrupt__unlisten(tide_interrupt *interrupt);
+
+/* interrupt_hook.c */
+
+/* Hooks the chain of the running slice if that is late and the present step
+ * allows it. [handler] */
+void tide_interrupt__arm(tide_interrupt *interrupt);
+/* Hooks one frame that has just become the innermost, likewise. */
+void tide_interrupt__arm_frame(tide_interrupt *interrupt, tide_frame *frame);
+/* The running slice goes on with the steps that its inner or outer one has
+ * reached, if it is late as well: otherwise a loop of entries would make each
+ * begin with the first step again. */
+void tide_interrupt__carry(tide_interrupt *interrupt, tide_slice *running,
+                           const tide_slice *from);
+/* Gives a frame that has left the chain its old hook back. */
+void tide_interrupt__restore(tide_interrupt *interrupt, tide_frame *frame);
+
+#endif

@@ -1,0 +1,41 @@
+/* tracked: the functions that stand in for Lua's own, so that whatever runs can
+ * be interrupted.
+ *
+ * They behave as the originals do (tests/spec/interrupt_tracked_spec.lua holds
+ * each against its original). All share one guard, which outlives the host: an
+ * embedder may use its Lua state after tide_free.
+ */
+#ifndef TIDE_LUA_TRACKED_H
+#define TIDE_LUA_TRACKED_H
+
+#include "lua.h"
+
+/* A userdata, first upvalue of every tracked function. */
+typedef struct tide_guard {
+  tide_host *host; /* NULL once the host is gone */
+} tide_guard;
+
+static inline tide_interrupt *tide_guard_interrupt(lua_State *L) {
+  const tide_guard *guard = lua_touserdata(L, lua_upvalueindex(1));
+  return guard->host != NULL ? guard->host->interrupt : NULL;
+}
+
+/* lua_CFunctions; what further upvalues they want is said at each. */
+int tide_tracked_resume(lua_State *L);
+int tide_tracked_wrap(lua_State *L);
+int tide_tracked_close(lua_State *L);
+int tide_tracked_xpcall(lua_State *L);  /* 2: the trampoline's maker */
+int tide_tracked_sethook(lua_State *L); /* 2: the original */
+
+/* Pushes what tide_tracked_xpcall wants. */
+void tide_tracked_push_trampoline(lua_State *L);
+
+/* Moves nargs from L to the coroutine, resumes it as a frame of the running
+ * slice, and moves what it yields or returns, or its error, back. Returns the
+ * number of values, -1 for an error (one value). */
+int tide_tracked_run(tide_interrupt *interrupt, lua_State *L, lua_State *co,
+                     int nargs);
+/* The resume alone: the coroutine's frame or slice is the caller's. */
+int tide_tracked_switch(lua_State *L, lua_State *co, int nargs);
+
+#endif

@@ -1,0 +1,159 @@
+/* tracked_coroutine.c: coroutine.resume, wrap and close, each with a frame. */
+#include <string.h>
+
+#include "tracked.h"
+
+static lua_State *check_coroutine(lua_State *L) {
+  lua_State *co = lua_tothread(L, 1);
+  luaL_argexpected(L, co != NULL, 1, "coroutine");
+  return co;
+}
+
+/* ---- resume ---------------------------------------------------------------- */
+
+int tide_tracked_switch(lua_State *L, lua_State *co, int nargs) {
+  int status, results;
+  if (!lua_checkstack(co, nargs)) {
+    lua_pushliteral(L, "too many arguments to resume");
+    return -1;
+  }
+  lua_xmove(L, co, nargs);
+  status = lua_resume(co, L, nargs, &results);
+  if (status != LUA_OK && status != LUA_YIELD) {
+    lua_xmove(co, L, 1); /* nothing is ever pushed on a dead coroutine */
+    return -1;
+  }
+  if (!lua_checkstack(L, results + 1)) {
+    lua_pop(co, results);
+    lua_pushliteral(L, "too many results to resume");
+    return -1;
+  }
+  lua_xmove(co, L, results);
+  return results;
+}
+
+int tide_tracked_run(tide_interrupt *interrupt, lua_State *L, lua_State *co,
+                     int nargs) {
+  tide_frame frame;
+  int results;
+  tide_frame_push(interrupt, &frame, co);
+  results = tide_tracked_switch(L, co, nargs);
+  tide_frame_pop(interrupt, &frame);
+  return results;
+}
+
+int tide_tracked_resume(lua_State *L) {
+  lua_State *co = check_coroutine(L);
+  int results =
+      tide_tracked_run(tide_guard_interrupt(L), L, co, lua_gettop(L) - 1);
+  lua_pushboolean(L, results >= 0);
+  if (results < 0)
+    results = 1;
+  lua_insert(L, -(results + 1));
+  return results + 1;
+}
+
+/* ---- close ----------------------------------------------------------------- */
+
+static int reset(lua_State *co, lua_State *L) {
+#if LUA_VERSION_RELEASE_NUM >= 50406
+  return lua_closethread(co, L);
+#else
+  (void)L;
+  return lua_resetthread(co);
+#endif
+}
+
+/* `<close>` variables run in here, so it is a frame like a resume. */
+static int close_coroutine(tide_interrupt *interrupt, lua_State *L,
+                           lua_State *co) {
+  tide_frame frame;
+  int status;
+  tide_frame_push(interrupt, &frame, co);
+  status = reset(co, L);
+  tide_frame_pop(interrupt, &frame);
+  return status;
+}
+
+/* NULL when it may be closed: suspended or dead; else what it is. */
+static const char *why_open(lua_State *L, lua_State *co) {
+  lua_Debug ar;
+  if (L == co)
+    return "running";
+  if (lua_status(co) == LUA_OK && lua_getstack(co, 0, &ar))
+    return "normal"; /* it has resumed another */
+  return NULL;
+}
+
+int tide_tracked_close(lua_State *L) {
+  lua_State *co = check_coroutine(L);
+  const char *open = why_open(L, co);
+  if (open != NULL)
+    return luaL_error(L, "cannot close a %s coroutine", open);
+  if (close_coroutine(tide_guard_interrupt(L), L, co) == LUA_OK) {
+    lua_pushboolean(L, 1);
+    return 1;
+  }
+  lua_pushboolean(L, 0);
+  lua_xmove(co, L, 1);
+  return 2;
+}
+
+/* ---- wrap ------------------------------------------------------------------ */
+
+static const char out_of_memory[] = "not enough memory";
+
+static int wrapped_end(lua_State *L, int status, lua_KContext context) {
+  (void)context;
+  if (status != LUA_OK && status != LUA_YIELD)
+    return lua_error(L);
+  return lua_gettop(L);
+}
+
+/* The base of a wrapped coroutine: its body runs under a pcall of ours. An
+ * error that comes out of a hook leaves hooks forbidden in its coroutine until
+ * a pcall there catches it, so without this one a `<close>` variable that spins
+ * afterwards could not be stopped. A wrap closes its coroutine at an error in
+ * any case, so nobody can tell the difference. */
+static int wrapped_body(lua_State *L) {
+  int status = lua_pcallk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, 0, wrapped_end);
+  return wrapped_end(L, status, 0);
+}
+
+static bool is_out_of_memory(lua_State *L) {
+  const char *message = lua_tostring(L, -1);
+  return strcmp(message, out_of_memory) == 0;
+}
+
+/* Called as the wrap's function; the second upvalue is its coroutine. */
+static int wrap_call(lua_State *L) {
+  tide_interrupt *interrupt = tide_guard_interrupt(L);
+  lua_State *co = lua_tothread(L, lua_upvalueindex(2));
+  int results = tide_tracked_run(interrupt, L, co, lua_gettop(L));
+  int status;
+  if (results >= 0)
+    return results;
+  status = lua_status(co);
+  if (status != LUA_OK && status != LUA_YIELD) {
+    close_coroutine(interrupt, L, co);
+    lua_xmove(co, L, 1); /* the error, maybe another one by now */
+  }
+  if (lua_type(L, -1) == LUA_TSTRING && !is_out_of_memory(L)) {
+    luaL_where(L, 1);
+    lua_insert(L, -2);
+    lua_concat(L, 2);
+  }
+  return lua_error(L);
+}
+
+int tide_tracked_wrap(lua_State *L) {
+  lua_State *co;
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  co = lua_newthread(L);
+  lua_pushcfunction(co, wrapped_body);
+  lua_pushvalue(L, 1);
+  lua_xmove(L, co, 1);
+  lua_pushcclosure(L, wrap_call, 2);
+  return 1;
+}

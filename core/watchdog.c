@@ -1,0 +1,343 @@
+/* watchdog.c: the thread, and the facts it looks at.
+ *
+ * The thread owns no fact that the loop waits for: the loop stores, the thread
+ * loads, looks whether anything is overdue, and sleeps until the next thing
+ * could be. It sleeps precisely (until the running slice's deadline), so a late
+ * slice is found within the time a wake-up takes; and it sleeps for good when
+ * no total is armed and no Lua has run since it last looked.
+ */
+#include "watchdog.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "alarm.h"
+#include "clock.h"
+#include "watchdog_dump.h"
+#include "watchdog_table.h"
+
+#define STACK_SIZE ((size_t)256 * 1024)
+
+/* A loop that has not taken a stop signal up for so long has its slice ended;
+ * then whatever slice runs next gets the second time. */
+#define SIGNAL_PATIENCE (1 * TIDE_SEC)
+#define FORCE_AGAIN (100 * TIDE_MS)
+
+/* How often a late slice is poked: the steps of interrupt.h need some
+ * precision; a long C call only needs to be found once it returns. */
+#define POKE_EVERY (2 * TIDE_MS)
+#define POKE_SLOWLY (20 * TIDE_MS)
+#define POKE_SLOWLY_AFTER (200 * TIDE_MS)
+
+/* While Lua runs now and then, the thread looks this often whether it still
+ * does. Rings that come faster than RING_GAP are answered by short sleeps, so
+ * that slices with ever earlier deadlines do not ring each. */
+#define LOOK_AGAIN (1 * TIDE_SEC)
+#define RING_GAP (8 * TIDE_MS)
+#define SHORT_SLEEP (4 * TIDE_MS)
+
+struct tide_watchdog {
+  pthread_t thread;
+  tide_alarm alarm;
+  char *name;
+  tide_interrupt *interrupt;
+  tide_overrun_fn on_overrun;
+  void *arg;
+
+  /* Stored by the loop, or by a signal handler; loaded by the thread. */
+  _Atomic bool stopping;
+  _Atomic uint64_t totals[2];      /* 0: not armed */
+  _Atomic uint64_t shutdown_total; /* a length */
+  _Atomic uint64_t signal_at;      /* a stop signal not yet taken up */
+  _Atomic uint64_t signal_first;   /* the first of all, for the total */
+  _Atomic int format;
+  tide_table table;
+
+  /* The thread's own. */
+  uint64_t seen_id;    /* the slice it saw last */
+  uint64_t seen_since; /* and since when */
+  uint64_t idle_id;    /* last_id when it last looked */
+  uint64_t forced_id;
+  uint64_t forced_at;
+  uint64_t rung_at;
+};
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+/* ---- totals ---------------------------------------------------------------- */
+
+static void overrun(tide_watchdog *watchdog, tide_total which, uint64_t now) {
+  tide_dump dump = {.name = watchdog->name,
+                    .which = which,
+                    .now = now,
+                    .slice_since = watchdog->seen_id != 0
+                                       ? watchdog->seen_since
+                                       : 0,
+                    .format =
+                        (tide_log_format)atomic_load(&watchdog->format),
+                    .table = &watchdog->table};
+  if (watchdog->on_overrun != NULL) {
+    watchdog->on_overrun(watchdog->arg, which);
+    return;
+  }
+  tide_dump_write(&dump, STDERR_FILENO);
+  _exit(1);
+}
+
+/* The end of the shutdown total that a signal started, or TIDE_NEVER. */
+static uint64_t signal_total(tide_watchdog *watchdog) {
+  uint64_t first = atomic_load(&watchdog->signal_first);
+  uint64_t length = atomic_load(&watchdog->shutdown_total);
+  return first != 0 && length != 0 ? first + length : TIDE_NEVER;
+}
+
+static uint64_t total_end(tide_watchdog *watchdog, tide_total which) {
+  uint64_t at = atomic_load(&watchdog->totals[which]);
+  if (at == 0)
+    at = TIDE_NEVER;
+  if (which == TIDE_TOTAL_SHUTDOWN)
+    at = earlier(at, signal_total(watchdog));
+  return at;
+}
+
+/* Each total ends once. */
+static void disarm(tide_watchdog *watchdog, tide_total which) {
+  atomic_store(&watchdog->totals[which], 0);
+  if (which == TIDE_TOTAL_SHUTDOWN)
+    atomic_store(&watchdog->signal_first, 0);
+}
+
+static uint64_t look_at_totals(tide_watchdog *watchdog, uint64_t now) {
+  uint64_t next = TIDE_NEVER;
+  int which;
+  for (which = TIDE_TOTAL_STARTUP; which <= TIDE_TOTAL_SHUTDOWN; which++) {
+    uint64_t at = total_end(watchdog, (tide_total)which);
+    if (now < at) {
+      next = earlier(next, at);
+      continue;
+    }
+    disarm(watchdog, (tide_total)which);
+    overrun(watchdog, (tide_total)which, now);
+  }
+  return next;
+}
+
+/* ---- slices ---------------------------------------------------------------- */
+
+/* When nothing is late: wake up for the deadline, and look now and then whether
+ * Lua still runs at all. Without a slice since the last look, only an entry
+ * wakes the thread, by the alarm. */
+static uint64_t watch_idle(tide_watchdog *watchdog, const tide_running *running,
+                           uint64_t now) {
+  uint64_t next = TIDE_NEVER;
+  if (running->last_id != watchdog->idle_id)
+    next = now + LOOK_AGAIN;
+  watchdog->idle_id = running->last_id;
+  if (running->id != 0 && running->deadline != 0)
+    next = earlier(next, running->deadline);
+  return next;
+}
+
+static uint64_t poke(tide_watchdog *watchdog, uint64_t late_since,
+                     uint64_t now) {
+  tide_interrupt_poke(watchdog->interrupt);
+  return now + (now - late_since < POKE_SLOWLY_AFTER ? POKE_EVERY
+                                                     : POKE_SLOWLY);
+}
+
+/* A stop signal that nobody takes up: the slice that runs must end. */
+static uint64_t watch_signal(tide_watchdog *watchdog,
+                             const tide_running *running, uint64_t now) {
+  uint64_t at = atomic_load(&watchdog->signal_at);
+  uint64_t when;
+  if (at == 0) {
+    if (watchdog->forced_id != 0)
+      tide_interrupt_force(watchdog->interrupt, 0);
+    watchdog->forced_id = 0;
+    return TIDE_NEVER;
+  }
+  when = watchdog->forced_id == 0 ? at + SIGNAL_PATIENCE
+                                  : watchdog->forced_at + FORCE_AGAIN;
+  if (running->id != watchdog->forced_id) {
+    if (now < when)
+      return when;
+    if (running->id == 0)
+      return now + POKE_EVERY; /* between two slices */
+    watchdog->forced_id = running->id;
+    watchdog->forced_at = now;
+    tide_interrupt_force(watchdog->interrupt, running->id);
+  }
+  return poke(watchdog, watchdog->forced_at, now);
+}
+
+static uint64_t look_at_slice(tide_watchdog *watchdog, uint64_t now) {
+  tide_running running;
+  uint64_t next;
+  if (watchdog->interrupt == NULL)
+    return TIDE_NEVER;
+  tide_interrupt_running(watchdog->interrupt, &running);
+  if (running.id != watchdog->seen_id) {
+    watchdog->seen_id = running.id;
+    watchdog->seen_since = now;
+  }
+  next = watch_signal(watchdog, &running, now);
+  if (running.id != 0 && running.deadline != 0 && now >= running.deadline)
+    return earlier(next, poke(watchdog, running.deadline, now));
+  return earlier(next, watch_idle(watchdog, &running, now));
+}
+
+/* ---- the thread ------------------------------------------------------------ */
+
+static uint64_t look(tide_watchdog *watchdog) {
+  uint64_t now = tide_clock_mono();
+  uint64_t slice = look_at_slice(watchdog, now);
+  uint64_t next = earlier(look_at_totals(watchdog, now), slice);
+  if (now - watchdog->rung_at < RING_GAP)
+    next = earlier(next, now + SHORT_SLEEP);
+  return next;
+}
+
+/* Sleeps until `next`, in two parts: see tide_alarm_wait. Returns whether it
+ * was rung. */
+static bool sleep_until(tide_watchdog *watchdog, uint64_t next) {
+  uint64_t settled = tide_clock_mono() + TIDE_ALARM_SETTLE;
+  uint64_t again;
+  atomic_store(&watchdog->alarm.wake_at, next);
+  if (next <= settled)
+    return tide_alarm_wait(&watchdog->alarm, next);
+  if (tide_alarm_wait(&watchdog->alarm, settled))
+    return true;
+  again = look(watchdog);
+  if (again < next)
+    return false;
+  return tide_alarm_wait(&watchdog->alarm, next);
+}
+
+static void *run(void *arg) {
+  tide_watchdog *watchdog = arg;
+  while (!atomic_load(&watchdog->stopping)) {
+    uint64_t next = look(watchdog);
+    if (sleep_until(watchdog, next))
+      watchdog->rung_at = tide_clock_mono();
+  }
+  return NULL;
+}
+
+/* With all signals blocked from its first instruction on, so that they reach
+ * the threads that expect them. */
+static int start_thread(tide_watchdog *watchdog) {
+  pthread_attr_t attributes;
+  sigset_t all, old;
+  int rc;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, STACK_SIZE);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  rc = pthread_create(&watchdog->thread, &attributes, run, watchdog);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  if (rc == 0)
+    pthread_setname_np(watchdog->thread, "tide-watchdog");
+  return rc == 0 ? 0 : uv_translate_sys_error(rc);
+}
+
+static void release(tide_watchdog *watchdog) {
+  tide_alarm_destroy(&watchdog->alarm);
+  free(watchdog->name);
+  free(watchdog);
+}
+
+int tide_watchdog_start(tide_watchdog **out,
+                        const tide_watchdog_options *options) {
+  tide_watchdog *watchdog = calloc(1, sizeof *watchdog);
+  int rc;
+  *out = NULL;
+  if (watchdog == NULL)
+    return UV_ENOMEM;
+  rc = tide_alarm_init(&watchdog->alarm);
+  if (rc != 0) {
+    free(watchdog);
+    return rc;
+  }
+  watchdog->interrupt = options->interrupt;
+  watchdog->on_overrun = options->on_overrun;
+  watchdog->arg = options->arg;
+  watchdog->shutdown_total = options->shutdown_total;
+  watchdog->format = isatty(STDERR_FILENO) ? TIDE_LOG_LOGFMT : TIDE_LOG_JSON;
+  if (options->name != NULL)
+    watchdog->name = strdup(options->name); /* NULL: the dump lacks it */
+  rc = start_thread(watchdog);
+  if (rc != 0) {
+    release(watchdog);
+    return rc;
+  }
+  if (watchdog->interrupt != NULL)
+    tide_interrupt_set_alarm(watchdog->interrupt, &watchdog->alarm);
+  *out = watchdog;
+  return 0;
+}
+
+void tide_watchdog_stop(tide_watchdog *watchdog) {
+  if (watchdog == NULL)
+    return;
+  if (watchdog->interrupt != NULL)
+    tide_interrupt_set_alarm(watchdog->interrupt, NULL);
+  atomic_store(&watchdog->stopping, true);
+  tide_alarm_ring(&watchdog->alarm);
+  pthread_join(watchdog->thread, NULL);
+  release(watchdog);
+}
+
+/* ---- what the loop tells --------------------------------------------------- */
+
+void tide_watchdog_set_format(tide_watchdog *watchdog,
+                              tide_log_format format) {
+  atomic_store(&watchdog->format, (int)format);
+}
+
+void tide_watchdog_total(tide_watchdog *watchdog, tide_total which,
+                         uint64_t at) {
+  if (at == 0)
+    disarm(watchdog, which);
+  else
+    atomic_store(&watchdog->totals[which], at);
+  tide_alarm_ring(&watchdog->alarm);
+}
+
+void tide_watchdog_set_shutdown_total(tide_watchdog *watchdog, uint64_t ns) {
+  atomic_store(&watchdog->shutdown_total, ns);
+  tide_alarm_ring(&watchdog->alarm);
+}
+
+void tide_watchdog_signal(tide_watchdog *watchdog) {
+  uint64_t now = tide_clock_mono(), none = 0;
+  atomic_compare_exchange_strong(&watchdog->signal_at, &none, now);
+  none = 0;
+  if (atomic_load(&watchdog->totals[TIDE_TOTAL_SHUTDOWN]) == 0)
+    atomic_compare_exchange_strong(&watchdog->signal_first, &none, now);
+  tide_alarm_ring(&watchdog->alarm);
+}
+
+uint64_t tide_watchdog_taken(tide_watchdog *watchdog) {
+  return atomic_exchange(&watchdog->signal_at, 0);
+}
+
+int tide_watchdog_begin(tide_watchdog *watchdog, const char *what,
+                        const char *site) {
+  return tide_table_begin(&watchdog->table, what, site, tide_clock_mono());
+}
+
+void tide_watchdog_end(tide_watchdog *watchdog, int place) {
+  tide_table_end(&watchdog->table, place);
+}
+
+void tide_watchdog_phase(tide_watchdog *watchdog, const char *phase) {
+  tide_table_phase(&watchdog->table, phase, tide_clock_mono());
+}
