@@ -23,7 +23,8 @@ uint64_t tide_clock_now(const tide_clock *clock) {
   return clock->is_virtual ? clock->virtual_now : tide_clock_mono();
 }
 
-/* ---- the heap: earliest deadline at index 0 ------------------------------- */
+/* ---- the heap: earliest deadline at index 0 -------------------------------
+ */
 
 static void place(tide_clock *clock, size_t index, tide_deadline *deadline) {
   clock->heap[index] = deadline;
@@ -79,14 +80,15 @@ static int grow(tide_clock *clock) {
   return 0;
 }
 
-/* ---- the uv timer --------------------------------------------------------- */
+/* ---- the uv timer ---------------------------------------------------------
+ */
 
 static void on_timer(uv_timer_t *timer);
 
 /* Sets the uv timer for the earliest deadline. It is only ever moved earlier
  * here: a timer that comes too early finds nothing due and is set anew, which
  * costs less than a timer call for each withdrawn deadline. */
-static void arm(tide_clock *clock) {
+static void arm(tide_clock *clock, uint64_t least_ms) {
   uint64_t at, now, delay;
   if (clock->is_virtual || clock->firing || clock->count == 0)
     return;
@@ -98,6 +100,8 @@ static void arm(tide_clock *clock) {
   uv_update_time(clock->timer.loop);
   now = tide_clock_mono();
   delay = at > now ? (at - now + TIDE_MS - 1) / TIDE_MS : 0;
+  if (delay < least_ms)
+    delay = least_ms;
   uv_timer_start(&clock->timer, on_timer, delay, 0);
   clock->armed_at = at;
 }
@@ -120,10 +124,13 @@ static void on_timer(uv_timer_t *timer) {
   tide_clock *clock = timer->data;
   clock->armed_at = 0;
   fire(clock, tide_clock_mono());
-  arm(clock);
+  /* libuv runs a timer of 0 ms that was set by a timer in the same turn again,
+   * and again: what is due already waits 1 ms, so that sockets get theirs. */
+  arm(clock, 1);
 }
 
-/* ---- public --------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------
+ */
 
 int tide_clock_init(tide_clock *clock, uv_loop_t *loop) {
   int rc;
@@ -165,7 +172,7 @@ int tide_deadline_set(tide_clock *clock, tide_deadline *deadline, uint64_t at) {
     deadline->at = at;
     sift_up(clock, clock->count++, deadline);
   }
-  arm(clock);
+  arm(clock, 0);
   return 0;
 }
 

@@ -25,8 +25,8 @@ typedef struct tide_deadline tide_deadline;
 typedef void (*tide_deadline_fn)(tide_deadline *deadline);
 
 struct tide_deadline {
-  uint64_t at;        /* ns on the clock's scale */
-  size_t slot;        /* place in the heap + 1; 0: not pending */
+  uint64_t at;         /* ns on the clock's scale */
+  size_t slot;         /* place in the heap + 1; 0: not pending */
   tide_deadline_fn fn; /* called once, after the deadline left the heap */
 };
 
@@ -36,7 +36,7 @@ typedef struct tide_clock {
   tide_deadline **heap;
   size_t count;
   size_t capacity;
-  uint64_t armed_at;   /* what the uv timer is set for; 0: not armed */
+  uint64_t armed_at;    /* what the uv timer is set for; 0: not armed */
   uint64_t virtual_now; /* meaningful only while is_virtual */
   bool is_virtual;
   bool firing;

@@ -32,7 +32,8 @@ void tide_options_init(tide_options *options) {
   options->shutdown_timeout_ms = -1;
 }
 
-/* ---- making ---------------------------------------------------------------- */
+/* ---- making ----------------------------------------------------------------
+ */
 
 static void on_severity(void *arg, tide_log_level level, const char *line,
                         size_t length) {
@@ -136,8 +137,7 @@ static int open_rooms(tide_host *host) {
     return rc;
   if (watched && (rc = tide_host__watch(host)) != 0)
     return rc;
-  if ((host->flags & TIDE_SIGNALS) &&
-      (rc = tide_host__open_signals(host)) != 0)
+  if ((host->flags & TIDE_SIGNALS) && (rc = tide_host__open_signals(host)) != 0)
     return rc;
   if ((rc = tide_notify_open(&host->notify)) != 0)
     return rc;
@@ -156,8 +156,8 @@ static int copy_options(tide_host *host, const tide_options *given) {
   host->argv = host->options.argv;
   host->startup_timeout_ms = host->options.startup_timeout_ms;
   host->shutdown_timeout_ms = host->options.shutdown_timeout_ms;
-  host->mode = host->flags == TIDE_PROCESS ? TIDE_MODE_PROCESS
-                                           : TIDE_MODE_EMBEDDED;
+  host->mode =
+      host->flags == TIDE_PROCESS ? TIDE_MODE_PROCESS : TIDE_MODE_EMBEDDED;
   if (host->options.name != NULL) {
     host->name = strdup(host->options.name);
     if (host->name == NULL)
@@ -211,7 +211,8 @@ int tide_new(tide_host **out, const tide_options *options) {
   return tide_host__new(out, options, TIDE_MODE_EMBEDDED);
 }
 
-/* ---- loading and running --------------------------------------------------- */
+/* ---- loading and running ---------------------------------------------------
+ */
 
 tide_state tide_host_state(const tide_host *host) {
   return tide_lifecycle_state(&host->lifecycle);
@@ -298,7 +299,8 @@ int tide_drain(tide_host *host, const char *reason) {
   return uv_async_send(&host->async);
 }
 
-/* ---- taking down ----------------------------------------------------------- */
+/* ---- taking down -----------------------------------------------------------
+ */
 
 static void close_lua(tide_host *host) {
   if (host->L == NULL)

@@ -82,8 +82,8 @@ struct tide_host {
 };
 
 /* Deadlines of an entry that are no point in time. */
-#define TIDE_ENTER_CALLBACK ((uint64_t)0)  /* 2 s from now */
-#define TIDE_ENTER_UNBOUNDED (UINT64_MAX)  /* the callee sets its own */
+#define TIDE_ENTER_CALLBACK ((uint64_t)0) /* 2 s from now */
+#define TIDE_ENTER_UNBOUNDED (UINT64_MAX) /* the callee sets its own */
 
 /* As tide_new; TIDE_MODE_MODULE is for luaopen_moontide. */
 int tide_host__new(tide_host **out, const tide_options *options,
@@ -91,9 +91,9 @@ int tide_host__new(tide_host **out, const tide_options *options,
 
 /* Calls the function below `nargs` arguments in a slice of its own, protected,
  * with a traceback, and asks the pump to turn afterwards. `deadline` is a time
- * of tide_clock_mono() or one of the two above. On an error returns false with the error message (traceback
- * appended when it is a string) on the stack in place of function and
- * arguments. The one way from C into Lua. */
+ * of tide_clock_mono() or one of the two above. On an error returns false with
+ * the error message (traceback appended when it is a string) on the stack in
+ * place of function and arguments. The one way from C into Lua. */
 bool tide_host__enter(tide_host *host, int nargs, int nresults,
                       uint64_t deadline);
 /* As enter, and an error goes to the uncaught path. Leaves nothing on the stack

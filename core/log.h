@@ -62,8 +62,8 @@ typedef void (*tide_log_fn)(void *arg, tide_log_level level, const char *line,
                             size_t length);
 
 typedef struct tide_log_options {
-  int fd;           /* where the writer writes; -1: nowhere (only `fn`) */
-  tide_log_fn fn;   /* or NULL */
+  int fd;         /* where the writer writes; -1: nowhere (only `fn`) */
+  tide_log_fn fn; /* or NULL */
   void *arg;
   tide_log_level level;
   tide_log_format format;

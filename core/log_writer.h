@@ -23,8 +23,8 @@ int tide__writer_open(tide_writer **out, int fd, size_t ring_size,
 void tide__writer_put(tide_writer *writer, const char *line, size_t length,
                       bool important);
 /* Lines put from now on go to `fd`, which the writer closes in the end if it is
- * `owned`. Lines put before still go to the target of their time (or to this one,
- * if the writer had not come round to theirs). */
+ * `owned`. Lines put before still go to the target of their time (or to this
+ * one, if the writer had not come round to theirs). */
 void tide__writer_redirect(tide_writer *writer, int fd, bool owned);
 /* For the line that says how many were lost. [any] */
 void tide__writer_set_format(tide_writer *writer, tide_log_format format);

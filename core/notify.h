@@ -1,8 +1,8 @@
 /* notify: talking to systemd without its library.
  *
  * sd_notify datagrams and socket activation. The variables ($NOTIFY_SOCKET,
- * $WATCHDOG_USEC, $LISTEN_FDS, ...) are read once and unset, so that children do
- * not inherit them. [loop]
+ * $WATCHDOG_USEC, $LISTEN_FDS, ...) are read once and unset, so that children
+ * do not inherit them. [loop]
  */
 #ifndef TIDE_NOTIFY_H
 #define TIDE_NOTIFY_H

@@ -6,7 +6,8 @@
 
 #define CALLBACK_LIMIT (2 * TIDE_SEC)
 
-/* ---- entering Lua ---------------------------------------------------------- */
+/* ---- entering Lua ----------------------------------------------------------
+ */
 
 static int traceback(lua_State *L) {
   if (lua_type(L, 1) == LUA_TSTRING)
@@ -70,7 +71,8 @@ void tide_host__uncaught(tide_host *host, const char *kind) {
     log_uncaught(host, "uncaught handler");
 }
 
-/* ---- the queue's turns ----------------------------------------------------- */
+/* ---- the queue's turns -----------------------------------------------------
+ */
 
 static void on_idle(uv_idle_t *handle) {
   (void)handle; /* its being active keeps the poll from blocking */

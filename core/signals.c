@@ -86,7 +86,8 @@ int tide_signal_number(const char *name) {
   return 0;
 }
 
-/* ---- the handler: async-signal-safe from here ------------------------------ */
+/* ---- the handler: async-signal-safe from here ------------------------------
+ */
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   int saved = errno;
@@ -166,7 +167,8 @@ void tide_signals_abandon(void) {
   atomic_store(&owned, false);
 }
 
-/* ---- in the loop ----------------------------------------------------------- */
+/* ---- in the loop -----------------------------------------------------------
+ */
 
 /* Several of a kind that came together are one delivery with the latest count,
  * as the kernel itself merges pending ones. */

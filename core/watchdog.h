@@ -24,12 +24,12 @@ typedef enum tide_total { TIDE_TOTAL_STARTUP, TIDE_TOTAL_SHUTDOWN } tide_total;
 typedef void (*tide_overrun_fn)(void *arg, tide_total which);
 
 typedef struct tide_watchdog_options {
-  const char *name;          /* of the host, for the dump; copied */
-  tide_interrupt *interrupt; /* what to tell of a late slice; or NULL */
+  const char *name;           /* of the host, for the dump; copied */
+  tide_interrupt *interrupt;  /* what to tell of a late slice; or NULL */
   tide_overrun_fn on_overrun; /* NULL: write the dump to fd 2, _exit(1) */
   void *arg;
-  uint64_t shutdown_total;   /* ns; runs from a stop signal that the loop did
-                                not take up; see tide_watchdog_signal */
+  uint64_t shutdown_total; /* ns; runs from a stop signal that the loop did
+                              not take up; see tide_watchdog_signal */
 } tide_watchdog_options;
 
 typedef struct tide_watchdog tide_watchdog;

@@ -1,7 +1,8 @@
 /* work: what a drain waits for.
  *
  * In-flight HTTP requests, jobs and an embedder's own work are counted here and
- * nowhere else, by kind. Whoever waits is told the instant a count reaches zero.
+ * nowhere else, by kind. Whoever waits is told the instant a count reaches
+ * zero.
  */
 #ifndef TIDE_WORK_H
 #define TIDE_WORK_H

@@ -6,15 +6,15 @@
  * on this header alone.
  *
  * Conventions
- *  - Errors are negative ints. libuv's own codes pass through; those of moontide
- *    are in TIDE_ERRNO_MAP. tide_strerror and tide_err_name know both.
+ *  - Errors are negative ints. libuv's own codes pass through; those of
+ * moontide are in TIDE_ERRNO_MAP. tide_strerror and tide_err_name know both.
  *  - Each function says its thread: [loop] is the thread that called tide_new,
  *    [any] is every thread.
  *  - Strings given are copied. Strings returned live until the next call on the
  *    same object, unless said otherwise.
  *  - Durations are int64_t milliseconds; -1 means the default.
- *  - Nothing touches the process (signals, standard streams, exit) unless a flag
- *    asks for it.
+ *  - Nothing touches the process (signals, standard streams, exit) unless a
+ * flag asks for it.
  */
 #ifndef MOONTIDE_H
 #define MOONTIDE_H
@@ -79,11 +79,11 @@ TIDE_API const char *tide_state_name(tide_state state);
 
 /* What a host may do to its process; none by default. */
 enum {
-  TIDE_SIGNALS = 1u << 0,    /* handle SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 */
-  TIDE_SIGPIPE = 1u << 1,    /* ignore SIGPIPE */
-  TIDE_INTERRUPT = 1u << 2,  /* stop Lua that spins; claims a real-time signal */
-  TIDE_MANAGE = 1u << 3,     /* the management listener */
-  TIDE_CONSOLE = 1u << 4,    /* the console socket */
+  TIDE_SIGNALS = 1u << 0, /* handle SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 */
+  TIDE_SIGPIPE = 1u << 1, /* ignore SIGPIPE */
+  TIDE_INTERRUPT = 1u << 2, /* stop Lua that spins; claims a real-time signal */
+  TIDE_MANAGE = 1u << 3,    /* the management listener */
+  TIDE_CONSOLE = 1u << 4,   /* the console socket */
   TIDE_LOG_STDERR = 1u << 5, /* write the log to standard error */
   TIDE_EXIT = 1u << 6,       /* tide_run ends the process with the exit code;
                                 a total that passes ends it with 1 */
@@ -98,16 +98,16 @@ typedef enum tide_log_severity {
 } tide_log_severity;
 
 typedef struct tide_options {
-  size_t size; /* sizeof (tide_options), set by tide_options_init */
-  const char *name;      /* NULL: the script's base name */
+  size_t size;            /* sizeof (tide_options), set by tide_options_init */
+  const char *name;       /* NULL: the script's base name */
   struct uv_loop_s *loop; /* NULL: the host makes its own */
-  struct lua_State *lua; /* NULL: the host makes its own; a given one stays the
-                            caller's and is usable after tide_free */
+  struct lua_State *lua;  /* NULL: the host makes its own; a given one stays the
+                             caller's and is usable after tide_free */
   unsigned flags;
   int64_t startup_timeout_ms;  /* total; -1: 120 s */
   int64_t shutdown_timeout_ms; /* total; -1: 40 s */
-  int argc;    /* what the script sees as arg[1..] */
-  char **argv; /* not changed, must live as long as the host */
+  int argc;                    /* what the script sees as arg[1..] */
+  char **argv;                 /* not changed, must live as long as the host */
   /* Takes each log record as a formatted line, on the thread that wrote it. */
   void (*on_log)(void *arg, tide_log_severity severity, const char *line,
                  size_t length);
@@ -156,8 +156,8 @@ TIDE_API const char *tide_last_error(const tide_host *host);
 
 /* The host's Lua state, to call into with tide_call. [loop] */
 TIDE_API struct lua_State *tide_lua(tide_host *host);
-/* lua_pcall with a traceback, watched like all Lua of the host. The function and
- * its arguments are on the stack of tide_lua. Returns 0, or TIDE_ELUA with
+/* lua_pcall with a traceback, watched like all Lua of the host. The function
+ * and its arguments are on the stack of tide_lua. Returns 0, or TIDE_ELUA with
  * tide_last_error and the stack as it was below the function. [loop] */
 TIDE_API int tide_call(tide_host *host, int nargs, int nresults);
 

@@ -56,8 +56,8 @@ static void on_due(tide_deadline *deadline) {
 }
 
 static bool grow(slab *s) {
-  timer **chunks = realloc(s->chunks, (size_t)(s->chunk_count + 1) *
-                                          sizeof *chunks);
+  timer **chunks =
+      realloc(s->chunks, (size_t)(s->chunk_count + 1) * sizeof *chunks);
   timer *chunk;
   int i;
   if (chunks == NULL)
@@ -192,11 +192,11 @@ static void push_slab(lua_State *L, tide_host *host) {
 
 void tide_lua_open_clock(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"now", now},           {"boot", boot},
-      {"wall", wall},         {"on_due", set_on_due},
-      {"add", add},           {"cancel", cancel},
-      {"pending", pending},   {"make_virtual", make_virtual},
-      {"advance", advance},   {NULL, NULL},
+      {"now", now},         {"boot", boot},
+      {"wall", wall},       {"on_due", set_on_due},
+      {"add", add},         {"cancel", cancel},
+      {"pending", pending}, {"make_virtual", make_virtual},
+      {"advance", advance}, {NULL, NULL},
   };
   lua_newtable(L);
   lua_pushlightuserdata(L, host);

@@ -16,8 +16,7 @@ tide_host *tide_host__of(lua_State *L) {
   return host;
 }
 
-void tide_lua_newlib(lua_State *L, tide_host *host,
-                     const luaL_Reg *functions) {
+void tide_lua_newlib(lua_State *L, tide_host *host, const luaL_Reg *functions) {
   lua_newtable(L);
   lua_pushlightuserdata(L, host);
   luaL_setfuncs(L, functions, 1);
@@ -97,8 +96,7 @@ int tide_lua_setup(tide_host *host) {
   lua_pushlightuserdata(host->L, host);
   if (!tide_host__enter(host, 1, 0, TIDE_ENTER_UNBOUNDED)) {
     /* The host goes at once: the log is the only place left to say it. */
-    tide_field field =
-        TIDE_F_STR("error", luaL_tolstring(host->L, -1, NULL));
+    tide_field field = TIDE_F_STR("error", luaL_tolstring(host->L, -1, NULL));
     tide_log_write(host->log, TIDE_LOG_ERROR, "host",
                    "the Lua library could not be loaded", &field, 1);
     lua_pop(host->L, 2);

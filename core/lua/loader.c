@@ -11,7 +11,8 @@
 #include "embedded.h"
 #include "lua.h"
 
-/* ---- the library ----------------------------------------------------------- */
+/* ---- the library -----------------------------------------------------------
+ */
 
 static const tide_embedded *find_embedded(const char *name) {
   const tide_embedded *entry;
@@ -29,8 +30,7 @@ static bool file_exists(const char *path) {
 }
 
 /* Pushes "ROOT/moontide/task.lua" or ".../task/init.lua", whichever exists. */
-static const char *find_file(lua_State *L, const char *root,
-                             const char *name) {
+static const char *find_file(lua_State *L, const char *root, const char *name) {
   const char *base = luaL_gsub(L, name, ".", "/");
   const char *path = lua_pushfstring(L, "%s/%s.lua", root, base);
   if (file_exists(path))
@@ -59,8 +59,7 @@ static int searcher(lua_State *L) {
       lua_pushfstring(L, "no module '%s' in the moontide library", name);
       return 1;
     }
-    rc = luaL_loadbufferx(L, (const char *)entry->code, entry->size, name,
-                          "b");
+    rc = luaL_loadbufferx(L, (const char *)entry->code, entry->size, name, "b");
   }
   if (rc != LUA_OK)
     return lua_error(L);
@@ -82,7 +81,8 @@ static void insert_searcher(lua_State *L) {
   lua_pop(L, 2);
 }
 
-/* ---- luv ------------------------------------------------------------------- */
+/* ---- luv -------------------------------------------------------------------
+ */
 
 /* What luv calls instead of its own protected call, which would print an error
  * and end the process. The contract is luv's: function and arguments are taken
@@ -171,7 +171,8 @@ void tide_lua_close_handles(tide_host *host) {
   }
 }
 
-/* ---- set-up ---------------------------------------------------------------- */
+/* ---- set-up ----------------------------------------------------------------
+ */
 
 static int open_core(lua_State *L) {
   tide_lua_open_core(L, tide_lua_host(L));

@@ -15,8 +15,7 @@ static int to_boot(tide_host *host, const char *function, int nargs) {
   lua_getfield(L, -1, function);
   lua_remove(L, -2);
   lua_insert(L, -1 - nargs);
-  return tide_host__enter(host, nargs, 0, TIDE_ENTER_UNBOUNDED) ? 0
-                                                                : TIDE_ELUA;
+  return tide_host__enter(host, nargs, 0, TIDE_ENTER_UNBOUNDED) ? 0 : TIDE_ELUA;
 }
 
 /* The message on the top of the stack becomes tide_last_error. */

@@ -62,11 +62,8 @@ static int known(lua_State *L) {
 
 void tide_lua_open_signals(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"on", on},
-      {"watch", watch},
-      {"unwatch", unwatch},
-      {"known", known},
-      {NULL, NULL},
+      {"on", on},       {"watch", watch}, {"unwatch", unwatch},
+      {"known", known}, {NULL, NULL},
   };
   tide_lua_newlib(L, host, functions);
 }

@@ -58,10 +58,8 @@ static int move(lua_State *L) {
 
 void tide_lua_open_state(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"get", get},
-      {"was_ready", was_ready},
-      {"move", move},
-      {"on_move", on_move},
+      {"get", get},   {"was_ready", was_ready},
+      {"move", move}, {"on_move", on_move},
       {NULL, NULL},
   };
   tide_lua_newlib(L, host, functions);
