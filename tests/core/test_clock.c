@@ -62,6 +62,7 @@ static void fires_in_order_of_time(void **state) {
   assert_int_equal(fired[1], 2);
   assert_int_equal(fired[2], 0);
   assert_true(tide_deadline_pending(&marks[3].deadline));
+  tide_deadline_clear(&clock_, &marks[3].deadline);
 }
 
 static void moves_earlier_and_later(void **state) {
