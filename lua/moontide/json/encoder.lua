@@ -1,4 +1,6 @@
 --- Writes values as JSON text. See moontide.json for what it promises.
+local text_of = require "moontide.text"
+
 local M = {}
 
 local MAX_DEPTH = 100
@@ -42,23 +44,9 @@ local function escape(char)
   return ESCAPES[char] or format("\\u%04x", char:byte())
 end
 
---- The same text with U+FFFD for each byte that belongs to no character.
-local function repair(text)
-  local parts, from = {}, 1
-  while true do
-    local length, bad = utf8.len(text, from)
-    if length then break end
-    parts[#parts + 1] = text:sub(from, bad - 1) .. "\u{FFFD}"
-    from = bad + 1
-  end
-  parts[#parts + 1] = text:sub(from)
-  return table.concat(parts)
-end
-
 local function encode_string(text)
   if not find(text, "[%c\"\\\128-\255]") then return '"' .. text .. '"' end
-  if not utf8.len(text) then text = repair(text) end
-  return '"' .. gsub(text, "[%c\"\\]", escape) .. '"'
+  return '"' .. gsub(text_of.repair(text), "[%c\"\\]", escape) .. '"'
 end
 
 local function encode_number(number, path)
@@ -66,11 +54,7 @@ local function encode_number(number, path)
   if number ~= number or number == huge or number == -huge then
     refuse(path, format("%s has no form in JSON", number ~= number and "NaN" or "an infinity"))
   end
-  for precision = 15, 17 do
-    -- The locale of an embedding program may have a decimal comma.
-    local text = gsub(format("%." .. precision .. "g", number), ",", ".")
-    if precision == 17 or tonumber(text) == number then return text end
-  end
+  return text_of.float(number)
 end
 
 --- Its keys when it is an object, nil when it is a list (an empty one is an object unless marked).

@@ -1,0 +1,30 @@
+--- Text that leaves the process.
+local M = {}
+
+--- The same text with U+FFFD for each byte that belongs to no UTF-8 character.
+---@param text string
+---@return string
+function M.repair(text)
+  if utf8.len(text) then return text end
+  local parts, from = {}, 1
+  while true do
+    local length, bad = utf8.len(text, from)
+    if length then break end
+    parts[#parts + 1] = text:sub(from, bad - 1) .. "\u{FFFD}"
+    from = bad + 1
+  end
+  parts[#parts + 1] = text:sub(from)
+  return table.concat(parts)
+end
+
+--- The shortest decimal that reads back as the same float, with a point in every locale.
+---@param number number finite
+---@return string
+function M.float(number)
+  for precision = 15, 17 do
+    local text = ("%." .. precision .. "g"):format(number):gsub(",", ".")
+    if precision == 17 or tonumber(text) == number then return text end
+  end
+end
+
+return M
