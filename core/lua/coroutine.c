@@ -5,7 +5,8 @@
 /* In the registry: the guard, and the table of the originals by name. */
 static const char guard_key, originals_key;
 
-/* ---- for the task library -------------------------------------------------- */
+/* ---- for the task library --------------------------------------------------
+ */
 
 /* A deadline in seconds of core.clock.now(), as the slice wants it. A virtual
  * clock stands still while Lua spins, so there it counts from now in real
@@ -57,7 +58,8 @@ static int pending(lua_State *L) {
   return 1;
 }
 
-/* ---- in the place of Lua's own --------------------------------------------- */
+/* ---- in the place of Lua's own ---------------------------------------------
+ */
 
 /* The second upvalue, made from the original on the top of the stack. */
 static void no_upvalue(lua_State *L) {
@@ -173,15 +175,30 @@ void tide_lua_untrack(lua_State *L) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &originals_key);
 }
 
+/* The library under its own names, so that a script which replaces a global
+ * does not change the scheduler. */
+static void copy_library(lua_State *L) {
+  static const char *const names[] = {
+      "create", "wrap", "close", "status", "running", "isyieldable", "yield"};
+  size_t i;
+  if (!push_library(L, "coroutine"))
+    return;
+  for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+    lua_getfield(L, -1, names[i]);
+    lua_setfield(L, -3, names[i]);
+  }
+  lua_pop(L, 1);
+}
+
 void tide_lua_open_coroutine(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"resume", resume},       {"suspend", suspend},
-      {"traceback", traceback}, {"pending", pending},
-      {NULL, NULL},
+      {"resume", resume},   {"suspend", suspend}, {"traceback", traceback},
+      {"pending", pending}, {NULL, NULL},
   };
   tide_interrupt_bind(host->interrupt, L);
   install(L, host);
   tide_lua_newlib(L, host, functions);
+  copy_library(L);
   tide_interrupt_push_value(L);
   lua_setfield(L, -2, "interrupted");
 }
