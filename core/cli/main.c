@@ -69,7 +69,11 @@ int main(int argc, char **argv) {
   tide_options options;
   const char *script = NULL;
   int rc;
-  tide_init_maybe(tide_init_mode(argc, argv));
+  rc = tide_init_maybe(tide_init_mode(argc, argv));
+  if (rc != 0) {
+    fprintf(stderr, "moontide: cannot fork the init: %s\n", tide_strerror(rc));
+    return 1;
+  }
   tide_options_init(&options);
   options.flags = TIDE_PROCESS;
   options.argc = argc;

@@ -55,10 +55,8 @@ static int searcher(lua_State *L) {
     rc = luaL_loadfile(L, path);
   } else {
     entry = find_embedded(name);
-    if (entry == NULL) {
-      lua_pushfstring(L, "no module '%s' in the moontide library", name);
-      return 1;
-    }
+    if (entry == NULL) /* the name space is ours: no use in looking further */
+      return luaL_error(L, "no module '%s' in the moontide library", name);
     rc = luaL_loadbufferx(L, (const char *)entry->code, entry->size, name, "b");
   }
   if (rc != LUA_OK)
