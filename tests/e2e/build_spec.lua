@@ -1,0 +1,90 @@
+-- What the build leaves: a binary that needs nothing of the tree, a library that
+-- can be run from the tree, a module for a stock interpreter, an install.
+local proc = require "support.process"
+
+local build = os.getenv "MOONTIDE_BUILD"
+local source = os.getenv "MOONTIDE_SOURCE"
+
+local SERVICE = [[
+local tide = require "moontide"
+tide.config { name = "built", shutdown = { linger = 0 } }
+tide.http.listen { name = "api", port = tonumber(os.getenv "PORT") }
+]]
+
+local function program(path, options)
+  options.program = path
+  local code, out, err = proc.run(options)
+  return code, out .. err
+end
+
+describe("the binary", function()
+  it("runs alone in a foreign directory", function()
+    local dir = proc.temp_dir()
+    assert.equal(0, (program("/bin/cp", { argv = { os.getenv "MOONTIDE", dir .. "/copied" } })))
+    local app = proc.start {
+      program = dir .. "/copied", script = SERVICE, cwd = dir,
+      env = { LUA_PATH_5_4 = false, LUA_CPATH_5_4 = false },
+    }
+    app:wait_ready()
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+  end)
+
+  it("takes the Lua library from MOONTIDE_LUA_PATH", function()
+    local dir = proc.temp_dir()
+    assert.equal(0, (program("/bin/cp", { argv = { "-r", source .. "/lua", dir .. "/lua" } })))
+    local init = dir .. "/lua/moontide/init.lua"
+    proc.write_file(init, "print('from the tree')\n" .. proc.read_file(init))
+    local app = proc.start {
+      script = SERVICE, env = { MOONTIDE_LUA_PATH = dir .. "/lua" },
+    }
+    app:wait_ready()
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+    assert.matches("from the tree", app:stdout())
+  end)
+end)
+
+describe("the module", function()
+  local lua = "/usr/bin/lua5.4"
+  -- A sanitizer's runtime must be the first library of a process.
+  local preload = proc.read_file(build .. "/CMakeCache.txt"):match "TIDE_ASAN:BOOL=ON"
+    and io.popen("cc -print-file-name=libasan.so"):read "l" or false
+  local env = {
+    LUA_CPATH_5_4 = build .. "/?.so;;", LD_PRELOAD = preload,
+    -- What the stock interpreter itself leaves is not ours.
+    ASAN_OPTIONS = "detect_leaks=0",
+  }
+
+  it("loads in a stock interpreter and leaves it alone", function()
+    local code, said = program(lua, {
+      argv = { "-e", "local tide = require 'moontide' print(tide.version)" }, env = env,
+    })
+    assert.equal(0, code, said)
+    assert.matches("^%d+%.%d+%.%d+\n$", said)
+  end)
+
+  it("serves from its own loop until SIGTERM", function()
+    local app = proc.start {
+      program = lua, script = SERVICE .. "tide.run_until_terminated()\n", env = env,
+    }
+    app:wait_ready()
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+  end)
+end)
+
+describe("cmake --install", function()
+  it("puts binary, header, libraries and module in their places", function()
+    local dir = proc.temp_dir()
+    local code, said = program("/usr/bin/cmake", { argv = { "--install", build, "--prefix", dir } })
+    assert.equal(0, code, said)
+    for _, path in ipairs { "bin/moontide", "include/moontide.h" } do
+      assert.is_string(proc.read_file(dir .. "/" .. path), path)
+    end
+    local _, found = program("/usr/bin/find", { argv = { dir .. "/lib" } })
+    assert.matches("/libmoontide%.a\n", found)
+    assert.matches("/libmoontide%.so\n", found)
+    assert.matches("/lua/5%.4/moontide%.so\n", found)
+  end)
+end)
