@@ -2,19 +2,30 @@
  *
  * One tide_http for each host: its listeners, connections, routes, and the
  * health answers that need no Lua. Knows loop, clock, log, state and work.
+ *
+ * Life of a listener: add, add routes, bind (the port is ours, or the boot
+ * fails), listen (connections come), unbind (no new ones, none lost), drain
+ * (what was received is answered, then the idle are closed), close.
  */
 #ifndef TIDE_HTTP_H
 #define TIDE_HTTP_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "../clock.h"
 #include "../log.h"
 #include "../state.h"
 #include "../work.h"
+#include "health.h"
+#include "request.h"
+#include "route.h"
 
 typedef struct tide_http tide_http;
+typedef struct tide_listener tide_listener;
+typedef struct tide_exchange tide_exchange;
 
 typedef struct tide_http_env {
   uv_loop_t *loop;
@@ -32,5 +43,190 @@ int tide_http_open(tide_http **out, const tide_http_env *env);
 void tide_http_close(tide_http *http);
 /* Whether an application listener is open (it keeps the process up). */
 bool tide_http_listening(const tide_http *http);
+
+/* The results of readiness checks. */
+tide_health *tide_http_health(tide_http *http);
+
+/* ---- handlers ------------------------------------------------------------ */
+
+/* Who answers. An exchange stays valid until it is answered and written, or
+ * lost; whoever keeps it longer compares generations. */
+typedef struct tide_http_handlers {
+  void *arg;
+  /* A request has come for its route. May answer before it returns. */
+  void (*start)(void *arg, tide_exchange *exchange);
+  /* What the handler waits for is there: bytes, room, or the loss of both. */
+  void (*wake)(void *arg, tide_exchange *exchange);
+  /* The exchange ends without the handler; it should stop. */
+  void (*abort)(void *arg, tide_exchange *exchange, const char *why);
+  /* An unbind (drain = false) or a drain of the listener is complete. */
+  void (*unbound)(void *arg, tide_listener *listener, bool drain);
+} tide_http_handlers;
+
+void tide_http_set_handlers(tide_http *http,
+                            const tide_http_handlers *handlers);
+
+/* ---- listeners ----------------------------------------------------------- */
+
+/* All in ns; 0 turns a timeout off. */
+typedef struct tide_http_timeouts {
+  uint64_t idle;
+  uint64_t head;
+  uint64_t clamp; /* head, in a drain */
+  uint64_t body;
+  uint64_t total; /* head and body */
+  uint64_t write;
+  uint64_t linger;       /* after FIN, between reads */
+  uint64_t linger_total; /* after FIN */
+  uint64_t first_byte;   /* a silent connection is active while younger */
+  uint64_t accept_drain; /* cap of an unbind */
+  uint32_t min_rate;     /* bytes/s of a body, after 5 s; 0: any */
+} tide_http_timeouts;
+
+typedef struct tide_listener_options {
+  const char *name;
+  const char *host; /* NULL with path or fd */
+  const char *path; /* of a Unix socket */
+  int port;
+  int fd;           /* inherited; -1: none */
+  int backlog;
+  bool manage;      /* the management listener: health, no work accounts */
+  bool health;      /* /health* here too */
+  bool reuse_port;
+  bool early;       /* listens from bind on */
+  bool reject_in_drain;
+  uint32_t max_requests; /* on one connection; 0: no limit */
+  tide_http_limits limits;
+  tide_http_timeouts timeouts;
+} tide_listener_options;
+
+void tide_listener_options_init(tide_listener_options *options);
+
+/* Adds a listener; strings are copied. NULL when memory is out. */
+tide_listener *tide_listener_add(tide_http *http,
+                                 const tide_listener_options *options);
+tide_router *tide_listener_router(tide_listener *listener);
+const char *tide_listener_name(const tide_listener *listener);
+/* "127.0.0.1:8080" or the path, once bound. */
+const char *tide_listener_address(const tide_listener *listener);
+int tide_listener_port(const tide_listener *listener);
+
+/* Opens and binds the socket. Returns 0, or a negative libuv error with a
+ * sentence in `error`. Bound already: 0. */
+int tide_listener_bind(tide_listener *listener, char *error, size_t size);
+/* Connections are accepted from now on. */
+int tide_listener_listen(tide_listener *listener, char *error, size_t size);
+/* Closes the listener and its connections at once. The memory stays until the
+ * room is closed. */
+void tide_listener_shut(tide_listener *listener);
+
+/* No new connections; those in the kernel's queue are accepted first. Done when
+ * handlers.unbound is called, perhaps before this returns. */
+void tide_listener_unbind(tide_listener *listener);
+/* Closes idle connections, lets the others finish. Done as above. */
+void tide_listener_drain(tide_listener *listener);
+/* Ends what is left: 503 where no head was sent, RST elsewhere. Returns how
+ * many requests that hit. */
+int tide_listener_force(tide_listener *listener, const char *why);
+/* Connections that a drain still waits for, and requests among them. */
+void tide_listener_counts(const tide_listener *listener, uint64_t *busy,
+                          uint64_t *in_flight);
+
+void tide_http_set_max_connections(tide_http *http, uint32_t most);
+void tide_http_set_max_in_flight(tide_http *http, uint32_t most);
+
+/* ---- exchanges ----------------------------------------------------------- */
+
+uint32_t tide_exchange_slot(const tide_exchange *exchange);
+uint32_t tide_exchange_generation(const tide_exchange *exchange);
+const tide_request *tide_exchange_request(const tide_exchange *exchange);
+const tide_route_match *tide_exchange_match(const tide_exchange *exchange);
+tide_listener *tide_exchange_listener(const tide_exchange *exchange);
+/* The client's address, "127.0.0.1:4711" or "unix". */
+void tide_exchange_remote(const tide_exchange *exchange, char *out,
+                          size_t size);
+/* Whether a head (any answer) has left already. */
+bool tide_exchange_head_sent(const tide_exchange *exchange);
+
+typedef struct tide_answer_header {
+  const char *name;
+  size_t name_length;
+  const char *value;
+  size_t value_length;
+} tide_answer_header;
+
+typedef struct tide_answer {
+  int status;
+  const char *type; /* of the body; NULL: none is named */
+  const tide_answer_header *headers;
+  size_t header_count;
+  const char *body;
+  size_t length;
+} tide_answer;
+
+/* Why an answer was refused. */
+typedef enum tide_answer_error {
+  TIDE_ANSWER_OK = 0,
+  TIDE_ANSWER_LOST,   /* the client is gone, or the request is over */
+  TIDE_ANSWER_TWICE,  /* a head was sent already */
+  TIDE_ANSWER_HEADER, /* CR, LF, NUL or a bad name in a header */
+  TIDE_ANSWER_STATUS, /* not 200 to 599 */
+  TIDE_ANSWER_LENGTH, /* Content-Length and the body do not agree */
+} tide_answer_error;
+const char *tide_answer_error_text(tide_answer_error error);
+
+/* The whole answer at once. */
+tide_answer_error tide_exchange_answer(tide_exchange *exchange,
+                                       const tide_answer *answer);
+/* A head whose body follows in pieces of unknown number. */
+tide_answer_error tide_exchange_begin(tide_exchange *exchange,
+                                      const tide_answer *answer);
+/* A piece. *full: wait for a wake before the next (tide_exchange_want_room). */
+tide_answer_error tide_exchange_write(tide_exchange *exchange,
+                                      const char *data, size_t length,
+                                      bool *full);
+/* The last piece was written. */
+void tide_exchange_finish(tide_exchange *exchange);
+/* The handler failed: 500 where no head was sent, else RST. */
+void tide_exchange_broken(tide_exchange *exchange, int status);
+
+/* Wake me when there is room again. Returns false when there is already. */
+bool tide_exchange_want_room(tide_exchange *exchange);
+/* Bytes of the body that are here, and whether they are the last. Asking sends
+ * "100 Continue" where the client waits for it. NULL with *lost set: there will
+ * be no (more) body. */
+const char *tide_exchange_body(tide_exchange *exchange, size_t *length,
+                               bool *complete, const char **lost);
+/* The bytes were taken. */
+void tide_exchange_take(tide_exchange *exchange, size_t length);
+/* Wake me when more is here, or (`whole`) when all is. */
+void tide_exchange_want_body(tide_exchange *exchange, bool whole);
+
+/* NULL for a slot that is not in use, or whose generation has passed. */
+tide_exchange *tide_http_exchange(const tide_http *http, uint32_t slot,
+                                  uint32_t generation);
+
+/* ---- numbers ------------------------------------------------------------- */
+
+enum { TIDE_HTTP_BUCKETS = 11 };
+/* Upper bounds in seconds; the last bucket is +Inf. */
+extern const double tide_http_bucket_bounds[TIDE_HTTP_BUCKETS];
+
+typedef struct tide_http_stats {
+  uint64_t requests[6]; /* by status class; [0]: ended without an answer */
+  uint64_t bucket[TIDE_HTTP_BUCKETS + 1];
+  double duration_sum;
+  uint64_t accepted;
+  uint64_t connections; /* open now */
+  uint64_t idle;        /* of these */
+  uint64_t in_flight;
+  uint64_t refused;      /* over the limits */
+  uint64_t parse_errors;
+  uint64_t timeouts;
+  uint64_t aborted;      /* ended by the client or a drain */
+  uint64_t half_requests; /* EOF inside a head */
+} tide_http_stats;
+
+void tide_http_get_stats(const tide_http *http, tide_http_stats *out);
 
 #endif

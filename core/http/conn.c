@@ -1,0 +1,217 @@
+/* conn: the life of a connection and its states.
+ *
+ *   IDLE -> HEAD -> HANDLER -> WRITE -> IDLE or FIN -> CLOSED
+ *
+ * The order of a close matters: all is written, then FIN, then what the client
+ * still sends is read and discarded until its FIN. Closing with unread input
+ * would make the kernel send RST, which destroys an answer under way.
+ */
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "internal.h"
+
+static int fd_of(const tide_conn *conn) {
+  uv_os_fd_t fd = -1;
+  return uv_fileno(&conn->io.handle, &fd) == 0 ? fd : -1;
+}
+
+int tide_conn__unread(const tide_conn *conn) {
+  int bytes = 0;
+  return ioctl(fd_of(conn), FIONREAD, &bytes) == 0 ? bytes : 0;
+}
+
+bool tide_conn__is_busy(const tide_conn *conn) {
+  return conn->state == TIDE_CONN_HEAD || conn->state == TIDE_CONN_HANDLER ||
+         conn->state == TIDE_CONN_WRITE;
+}
+
+bool tide_conn__is_young(const tide_conn *conn, uint64_t now) {
+  return conn->served == 0 &&
+         now < conn->opened_at + conn->listener->options.timeouts.first_byte;
+}
+
+void tide_conn__set_state(tide_conn *conn, tide_conn_state state) {
+  tide_listener *listener = conn->listener;
+  listener->busy -= tide_conn__is_busy(conn);
+  listener->idle -= conn->state == TIDE_CONN_IDLE;
+  conn->state = (uint8_t)state;
+  listener->busy += tide_conn__is_busy(conn);
+  listener->idle += state == TIDE_CONN_IDLE;
+}
+
+static void link_conn(tide_conn *conn) {
+  tide_listener *listener = conn->listener;
+  conn->next = listener->conns;
+  if (conn->next != NULL)
+    conn->next->previous = conn;
+  listener->conns = conn;
+  listener->conn_count++;
+  listener->idle++;
+  listener->http->connections++;
+  listener->http->handles++;
+}
+
+static void unlink_conn(tide_conn *conn) {
+  tide_listener *listener = conn->listener;
+  if (listener->sweep == conn)
+    listener->sweep = conn->next;
+  if (conn->previous != NULL)
+    conn->previous->next = conn->next;
+  else
+    listener->conns = conn->next;
+  if (conn->next != NULL)
+    conn->next->previous = conn->previous;
+  listener->conn_count--;
+  listener->http->connections--;
+}
+
+tide_conn *tide_conn__open(tide_listener *listener, int fd) {
+  tide_http *http = listener->http;
+  tide_conn *conn = calloc(1, sizeof *conn);
+  if (conn == NULL)
+    return NULL;
+  conn->owner = (tide_owner){TIDE_OWNER_MAGIC, "http connection"};
+  conn->listener = listener;
+  conn->opened_at = tide_http__now(http);
+  int error;
+  if (listener->is_unix) {
+    uv_pipe_init(http->env.loop, &conn->io.pipe, 0);
+    error = uv_pipe_open(&conn->io.pipe, fd);
+  } else {
+    uv_tcp_init(http->env.loop, &conn->io.tcp);
+    error = uv_tcp_open(&conn->io.tcp, fd);
+  }
+  conn->io.handle.data = conn;
+  uv_unref(&conn->io.handle);
+  conn->state = TIDE_CONN_IDLE;
+  link_conn(conn);
+  if (error == 0)
+    error = tide_conn__read_start(conn);
+  if (error != 0) {
+    tide_conn__destroy(conn, false);
+    return NULL;
+  }
+  tide_timeouts__set(conn, TIDE_WAIT_IDLE);
+  return conn;
+}
+
+static void on_closed(uv_handle_t *handle) {
+  tide_conn *conn = handle->data;
+  tide_http *http = conn->listener->http;
+  free(conn->pending);
+  free(conn);
+  tide_http__handle_closed(http);
+}
+
+/* A queued turn would find the connection closed; it is taken out instead. */
+static void leave_turn(tide_conn *conn) {
+  tide_conn **link = &conn->listener->http->turn_list;
+  while (*link != NULL && *link != conn)
+    link = &(*link)->next_turn;
+  if (*link == conn)
+    *link = conn->next_turn;
+  conn->in_turn = false;
+}
+
+void tide_conn__destroy(tide_conn *conn, bool reset) {
+  if (conn->state == TIDE_CONN_CLOSED)
+    return;
+  tide_listener *listener = conn->listener;
+  tide_http *http = listener->http;
+  tide_timeouts__clear(conn);
+  if (conn->holding) {
+    conn->holding = false;
+    listener->holding--;
+  }
+  if (conn->in_turn)
+    leave_turn(conn);
+  tide_conn__set_state(conn, TIDE_CONN_CLOSED);
+  conn->reading = false;
+  if (http->batch == conn)
+    http->out_length = 0;
+  unlink_conn(conn);
+  if (reset && !listener->is_unix) {
+    struct linger hard = {1, 0};
+    setsockopt(fd_of(conn), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+  }
+  uv_close(&conn->io.handle, on_closed);
+  if (conn->exchange != NULL)
+    tide_exchange__lose(conn->exchange, "aborted");
+  if (!http->closing) {
+    tide_listener__resume(http);
+    tide_drain__check(listener);
+  }
+}
+
+/* All is written: our FIN goes out, theirs is awaited. */
+static void enter_fin(tide_conn *conn) {
+  tide_listener *listener = conn->listener;
+  conn->finishing = false;
+  conn->unread_seen |= conn->pending_length > 0;
+  conn->pending_length = 0;
+  shutdown(fd_of(conn), SHUT_WR);
+  if (conn->eof) {
+    tide_conn__destroy(conn, false);
+    return;
+  }
+  tide_conn__set_state(conn, TIDE_CONN_FIN);
+  conn->fin_until = tide_http__now(listener->http) +
+                    listener->options.timeouts.linger_total;
+  if (tide_conn__read_start(conn) != 0) {
+    tide_conn__destroy(conn, false);
+    return;
+  }
+  tide_timeouts__set(conn, TIDE_WAIT_LINGER);
+  tide_drain__hold(conn);
+  tide_drain__check(listener);
+}
+
+void tide_conn__finish(tide_conn *conn) {
+  if (conn->state >= TIDE_CONN_FIN)
+    return;
+  conn->must_close = true;
+  if (conn->queued == 0 && conn->listener->http->batch != conn) {
+    enter_fin(conn);
+    return;
+  }
+  conn->finishing = true;
+  tide_conn__set_state(conn, TIDE_CONN_WRITE);
+  if (conn->queued > 0 && conn->waiting != TIDE_WAIT_WRITE)
+    tide_timeouts__set(conn, TIDE_WAIT_WRITE);
+}
+
+void tide_conn__answered(tide_conn *conn) {
+  if (conn->state >= TIDE_CONN_FIN)
+    return;
+  if (conn->eof && conn->pending_length == 0)
+    conn->must_close = true;
+  if (conn->must_close) {
+    conn->after_answer = true;
+    tide_conn__finish(conn);
+    return;
+  }
+  if (conn->queued > 0) {
+    tide_conn__set_state(conn, TIDE_CONN_WRITE);
+    return;
+  }
+  tide_conn__set_state(conn, TIDE_CONN_IDLE);
+  tide_timeouts__set(conn, TIDE_WAIT_IDLE);
+  if (conn->processing)
+    return;
+  if (conn->pending_length > 0)
+    tide_conn__later(conn);
+  else if (!conn->reading && !conn->eof && tide_conn__read_start(conn) != 0)
+    tide_conn__destroy(conn, false);
+}
+
+void tide_conn__later(tide_conn *conn) {
+  tide_http *http = conn->listener->http;
+  if (conn->in_turn)
+    return;
+  conn->in_turn = true;
+  conn->next_turn = http->turn_list;
+  http->turn_list = conn;
+  tide_http__need_turn(http);
+}

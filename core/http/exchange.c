@@ -1,0 +1,413 @@
+/* exchange: a request and its answer, from the complete head to the last byte.
+ *
+ * Exchanges are pooled and never freed while the room is open, so that a slot
+ * and a generation are all that a handler needs to keep. Whether the connection
+ * closes after an answer is decided when its head is written.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+static tide_exchange *exchange_new(tide_http *http) {
+  if (http->exchange_count == http->exchange_capacity) {
+    uint32_t capacity =
+        http->exchange_capacity == 0 ? 64 : http->exchange_capacity * 2;
+    tide_exchange **grown =
+        realloc(http->exchanges, capacity * sizeof *http->exchanges);
+    if (grown == NULL)
+      return NULL;
+    http->exchanges = grown;
+    http->exchange_capacity = capacity;
+  }
+  tide_exchange *made = calloc(1, sizeof *made);
+  if (made == NULL)
+    return NULL;
+  made->slot = http->exchange_count;
+  made->generation = 1;
+  http->exchanges[http->exchange_count++] = made;
+  return made;
+}
+
+tide_exchange *tide_exchange__take(tide_conn *conn) {
+  tide_http *http = conn->listener->http;
+  tide_exchange *exchange = http->free_exchanges;
+  if (exchange != NULL)
+    http->free_exchanges = exchange->next_free;
+  else
+    exchange = exchange_new(http);
+  if (exchange == NULL)
+    return NULL;
+  exchange->conn = conn;
+  conn->exchange = exchange;
+  return exchange;
+}
+
+tide_exchange *tide_http_exchange(const tide_http *http, uint32_t slot,
+                                  uint32_t generation) {
+  if (slot >= http->exchange_count)
+    return NULL;
+  tide_exchange *exchange = http->exchanges[slot];
+  return exchange->generation == generation && exchange->conn != NULL
+             ? exchange
+             : NULL;
+}
+
+static void count_outcome(tide_exchange *exchange) {
+  tide_http_stats *stats = &exchange->conn->listener->http->stats;
+  int class = exchange->head_sent ? exchange->status / 100 : 0;
+  stats->requests[class]++;
+  if (!exchange->counted)
+    return;
+  uint64_t took = tide_http__now(exchange->conn->listener->http) -
+                  exchange->started_at;
+  double seconds = (double)took / (double)TIDE_SEC;
+  int bucket = 0;
+  while (bucket < TIDE_HTTP_BUCKETS &&
+         seconds > tide_http_bucket_bounds[bucket])
+    bucket++;
+  stats->bucket[bucket]++;
+  stats->duration_sum += seconds;
+}
+
+void tide_exchange__end(tide_exchange *exchange) {
+  tide_conn *conn = exchange->conn;
+  tide_http *http = conn->listener->http;
+  if (!conn->listener->options.manage)
+    count_outcome(exchange);
+  exchange->generation++;
+  exchange->conn = NULL;
+  conn->exchange = NULL;
+  if (exchange->request.body_capacity > 65536) {
+    free(exchange->request.body);
+    exchange->request.body = NULL;
+    exchange->request.body_capacity = 0;
+  }
+  bool counted = exchange->counted;
+  memset((char *)exchange + offsetof(tide_exchange, started_at), 0,
+         sizeof *exchange - offsetof(tide_exchange, started_at));
+  exchange->next_free = http->free_exchanges;
+  http->free_exchanges = exchange;
+  if (counted) {
+    http->in_flight--;
+    tide_work_leave(&conn->listener->work);
+  }
+}
+
+void tide_exchange__lose(tide_exchange *exchange, const char *why) {
+  tide_http *http = exchange->conn->listener->http;
+  exchange->lost = why;
+  if (exchange->handling && http->handlers.wake != NULL &&
+      (exchange->body_wanted || exchange->room_wanted))
+    http->handlers.wake(http->handlers.arg, exchange);
+  if (exchange->conn != NULL)
+    tide_exchange__end(exchange);
+}
+
+/* ---- the answer ----------------------------------------------------------- */
+
+static const char *date_of(tide_http *http) {
+  uint64_t second = tide_http__now(http) / TIDE_SEC;
+  if (http->date_at != second || http->date[0] == '\0') {
+    uv_timeval64_t now;
+    uv_gettimeofday(&now);
+    tide_response_date(http->date, now.tv_sec);
+    http->date_at = second;
+  }
+  return http->date;
+}
+
+/* The one decision whether more may follow on this connection. */
+static bool is_last(const tide_exchange *exchange) {
+  const tide_conn *conn = exchange->conn;
+  const tide_listener *listener = conn->listener;
+  const tide_request *request = &exchange->request;
+  uint32_t most = listener->options.max_requests;
+  if (conn->must_close || listener->http->must_close_default)
+    return true;
+  if (!request->head_done || !request->keep_alive || !request->done)
+    return true;
+  if (conn->eof && conn->pending_length == 0)
+    return true;
+  return most != 0 && conn->served >= most;
+}
+
+/* Writes the head, and the body behind it in the same go. */
+static tide_answer_error send_head(tide_exchange *exchange,
+                                   const tide_answer *answer, bool streaming) {
+  char stack[2048];
+  char *head = stack;
+  size_t bound = tide_response_bound(answer);
+  tide_conn *conn = exchange->conn;
+  tide_head_facts facts = {
+      .date = date_of(conn->listener->http),
+      .head_request = exchange->request.method == HTTP_HEAD &&
+                      exchange->request.head_done,
+      .http_1_0 = exchange->request.http_1_0,
+      .streaming = streaming,
+      .close = is_last(exchange),
+  };
+  if (bound > sizeof stack && (head = malloc(bound)) == NULL)
+    return TIDE_ANSWER_LOST;
+  size_t length =
+      tide_response_head(head, answer, &facts, &exchange->framing);
+  conn->must_close |= facts.close;
+  exchange->status = answer->status;
+  exchange->head_sent = true;
+  uv_buf_t bufs[2] = {uv_buf_init(head, (unsigned)length),
+                      uv_buf_init((char *)(uintptr_t)answer->body,
+                                  (unsigned)answer->length)};
+  bool whole = exchange->framing == TIDE_FRAMING_LENGTH && answer->length > 0;
+  exchange->sent = length + (whole ? answer->length : 0);
+  tide_conn__write(conn, bufs, whole ? 2 : 1);
+  if (head != stack)
+    free(head);
+  return TIDE_ANSWER_OK;
+}
+
+/* The answer is complete; the connection goes on. A write that failed on the
+ * way has taken the exchange away already. */
+static void complete(tide_exchange *exchange, uint32_t generation) {
+  tide_conn *conn = exchange->conn;
+  if (exchange->generation != generation || conn == NULL)
+    return;
+  exchange->answered = true;
+  tide_exchange__end(exchange);
+  tide_conn__answered(conn);
+}
+
+static tide_answer_error check(const tide_exchange *exchange,
+                               const tide_answer *answer) {
+  if (exchange->conn == NULL || exchange->conn->state >= TIDE_CONN_FIN)
+    return TIDE_ANSWER_LOST;
+  if (exchange->head_sent)
+    return TIDE_ANSWER_TWICE;
+  return tide_response_check(answer);
+}
+
+tide_answer_error tide_exchange_answer(tide_exchange *exchange,
+                                       const tide_answer *answer) {
+  uint32_t generation = exchange->generation;
+  tide_answer_error error = check(exchange, answer);
+  if (error == TIDE_ANSWER_OK)
+    error = send_head(exchange, answer, false);
+  if (error == TIDE_ANSWER_OK)
+    complete(exchange, generation);
+  return error;
+}
+
+tide_answer_error tide_exchange_begin(tide_exchange *exchange,
+                                      const tide_answer *answer) {
+  tide_answer_error error = check(exchange, answer);
+  return error != TIDE_ANSWER_OK ? error : send_head(exchange, answer, true);
+}
+
+tide_answer_error tide_exchange_write(tide_exchange *exchange,
+                                      const char *data, size_t length,
+                                      bool *full) {
+  char line[20];
+  tide_conn *conn = exchange->conn;
+  *full = false;
+  if (conn == NULL || exchange->lost != NULL)
+    return TIDE_ANSWER_LOST;
+  if (exchange->framing == TIDE_FRAMING_NONE || length == 0)
+    return TIDE_ANSWER_OK;
+  uv_buf_t bufs[3] = {uv_buf_init(line, 0),
+                      uv_buf_init((char *)(uintptr_t)data, (unsigned)length),
+                      uv_buf_init((char *)(uintptr_t) "\r\n", 2)};
+  bool chunked = exchange->framing == TIDE_FRAMING_CHUNKED;
+  if (chunked)
+    bufs[0].len = tide_response_chunk(line, length);
+  exchange->sent += length;
+  tide_conn__write(conn, bufs + !chunked, chunked ? 3 : 1);
+  if (conn->exchange != exchange)
+    return TIDE_ANSWER_LOST;
+  *full = conn->queued >= TIDE_HIGH_WATER;
+  return TIDE_ANSWER_OK;
+}
+
+void tide_exchange_finish(tide_exchange *exchange) {
+  uint32_t generation = exchange->generation;
+  if (exchange->conn == NULL)
+    return;
+  if (exchange->framing == TIDE_FRAMING_CHUNKED) {
+    uv_buf_t last = uv_buf_init((char *)(uintptr_t) "0\r\n\r\n", 5);
+    tide_conn__write(exchange->conn, &last, 1);
+  }
+  complete(exchange, generation);
+}
+
+bool tide_exchange_want_room(tide_exchange *exchange) {
+  if (exchange->conn == NULL || exchange->conn->queued < TIDE_HIGH_WATER)
+    return false;
+  exchange->room_wanted = true;
+  return true;
+}
+
+void tide_exchange__room(tide_exchange *exchange) {
+  tide_http *http = exchange->conn->listener->http;
+  if (!exchange->room_wanted || http->handlers.wake == NULL)
+    return;
+  exchange->room_wanted = false;
+  http->handlers.wake(http->handlers.arg, exchange);
+}
+
+/* ---- what is answered without a handler ----------------------------------- */
+
+static tide_answer error_answer(int status) {
+  const char *text = tide_status_text(status);
+  return (tide_answer){.status = status,
+                       .type = "text/plain; charset=utf-8",
+                       .body = text,
+                       .length = strlen(text)};
+}
+
+static const tide_answer_header retry_after = {"Retry-After", 11, "1", 1};
+
+/* Errors that end the connection: its framing is in doubt, or it shall go. */
+void tide_exchange__fail(tide_exchange *exchange, int status) {
+  tide_conn *conn = exchange->conn;
+  tide_http *http = conn->listener->http;
+  tide_answer answer = error_answer(status);
+  conn->must_close = true;
+  if (exchange->handling && exchange->lost == NULL)
+    exchange->lost = status == 408 ? "timeout" : "protocol error";
+  if (exchange->head_sent) {
+    tide_conn__destroy(conn, true);
+    return;
+  }
+  if (status == 503) {
+    answer.headers = &retry_after;
+    answer.header_count = 1;
+  }
+  if (exchange->handling && http->handlers.wake != NULL &&
+      exchange->body_wanted)
+    http->handlers.wake(http->handlers.arg, exchange);
+  if (conn->exchange == exchange)
+    tide_exchange_answer(exchange, &answer);
+}
+
+/* Errors after which the connection may serve more. */
+static void refuse(tide_exchange *exchange, int status,
+                   const tide_answer_header *header) {
+  tide_answer answer = error_answer(status);
+  answer.headers = header;
+  answer.header_count = header != NULL;
+  tide_exchange_answer(exchange, &answer);
+}
+
+void tide_exchange_broken(tide_exchange *exchange, int status) {
+  if (exchange->conn == NULL)
+    return;
+  if (exchange->head_sent) {
+    exchange->conn->listener->http->stats.aborted++;
+    tide_conn__destroy(exchange->conn, true);
+    return;
+  }
+  refuse(exchange, status, status == 503 ? &retry_after : NULL);
+}
+
+/* "GET, HEAD, POST" of a mask of methods. */
+static size_t allow_text(uint64_t allow, char *out, size_t size) {
+  size_t length = 0;
+  if (allow & (uint64_t)1 << HTTP_GET)
+    allow |= (uint64_t)1 << HTTP_HEAD;
+  for (unsigned m = 0; m < 64; m++) {
+    if ((allow & (uint64_t)1 << m) == 0)
+      continue;
+    const char *name = llhttp_method_name((llhttp_method_t)m);
+    size_t n = strlen(name);
+    if (length + n + 3 > size)
+      break;
+    if (length > 0) {
+      memcpy(out + length, ", ", 2);
+      length += 2;
+    }
+    memcpy(out + length, name, n);
+    length += n;
+  }
+  return length;
+}
+
+static void not_allowed(tide_exchange *exchange) {
+  char text[512];
+  tide_answer_header allow = {"Allow", 5, text, 0};
+  allow.value_length = allow_text(exchange->match.allow, text, sizeof text);
+  refuse(exchange, 405, &allow);
+}
+
+/* Whether the state of the process lets a request in; else answers it. */
+static bool admit(tide_exchange *exchange) {
+  tide_listener *listener = exchange->conn->listener;
+  tide_state state = tide_http__state(listener->http);
+  if (listener->options.manage)
+    return true;
+  if (state == TIDE_STARTING || state == TIDE_STOPPED ||
+      (listener->draining && listener->options.reject_in_drain)) {
+    tide_exchange__fail(exchange, 503);
+    return false;
+  }
+  return true;
+}
+
+/* Whether the route and the limits let it in; else answers it. */
+static bool admit_route(tide_exchange *exchange) {
+  tide_listener *listener = exchange->conn->listener;
+  tide_http *http = listener->http;
+  tide_request *request = &exchange->request;
+  const tide_route *route = exchange->match.route;
+  if (route == NULL) {
+    if (exchange->match.allow != 0)
+      not_allowed(exchange);
+    else
+      refuse(exchange, 404, NULL);
+    return false;
+  }
+  if (route->stream && listener->draining) {
+    tide_exchange__fail(exchange, 503);
+    return false;
+  }
+  if (route->body_limit != 0)
+    request->body_limit = route->body_limit;
+  if (!request->chunked && request->content_length > request->body_limit) {
+    tide_exchange__fail(exchange, 413);
+    return false;
+  }
+  if (!listener->options.manage && http->in_flight >= http->max_in_flight) {
+    http->stats.refused++;
+    refuse(exchange, 503, &retry_after);
+    return false;
+  }
+  return true;
+}
+
+bool tide_exchange__route(tide_exchange *exchange) {
+  tide_request *request = &exchange->request;
+  exchange->conn->served++;
+  exchange->match.route = NULL;
+  exchange->match.allow = 0;
+  if (tide_health__answer(exchange))
+    return false;
+  if (!admit(exchange))
+    return false;
+  tide_router_match(exchange->conn->listener->router, request->method,
+                    request->base + request->path, request->path_length,
+                    &exchange->match);
+  return admit_route(exchange);
+}
+
+void tide_exchange__start(tide_exchange *exchange) {
+  tide_listener *listener = exchange->conn->listener;
+  tide_http *http = listener->http;
+  exchange->handling = true;
+  if (!listener->options.manage) {
+    exchange->counted = true;
+    http->in_flight++;
+    tide_work_enter(&listener->work);
+  }
+  if (http->handlers.start == NULL) {
+    tide_exchange__fail(exchange, 503);
+    return;
+  }
+  http->handlers.start(http->handlers.arg, exchange);
+}

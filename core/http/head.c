@@ -1,0 +1,282 @@
+/* head: what a request must be beyond what llhttp asks for.
+ *
+ * llhttp finds the pieces of a message, but it is no server: it accepts missing
+ * and double Host fields, folded values, codings it cannot decode, targets that
+ * mean nothing. Each rule here has a row in the tests.
+ */
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "request.h"
+
+static bool is_token(char c) {
+  static const char punctuation[] = "!#$%&'*+-.^_`|~";
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || (c != '\0' && strchr(punctuation, c));
+}
+
+/* "HTTP/1.1" with other digits: a version we know the shape of. */
+static bool is_version(const char *text, size_t length) {
+  return length >= 8 && memcmp(text, "HTTP/", 5) == 0 && text[5] >= '0' &&
+         text[5] <= '9' && text[6] == '.' && text[7] >= '0' && text[7] <= '9' &&
+         (length == 8 || text[8] == '\r');
+}
+
+static bool starts(const char *text, size_t length, const char *with) {
+  size_t n = strlen(with);
+  return length >= n && memcmp(text, with, n) == 0;
+}
+
+/* The text after the target names no version of ours. */
+static void explain_version(tide_request *r, size_t seen) {
+  size_t at = (size_t)r->target + r->target_length;
+  const char *text = r->base + at;
+  size_t length = seen > at ? seen - at : 0;
+  while (length > 0 && *text == ' ') {
+    text++;
+    length--;
+  }
+  if (is_version(text, length) || starts(text, length, "RTSP/") ||
+      starts(text, length, "ICE/"))
+    tide_request_fail(r, 505, "protocol version not supported");
+  else
+    tide_request_fail(r, 400, "malformed protocol version");
+}
+
+/* A method llhttp does not know may be a fine one: it is 501 once it turns out
+ * to be a token and a space. Until then more bytes are awaited. */
+static void explain_method(tide_request *r, size_t seen) {
+  const char *text = r->base;
+  if (seen > 0 && (unsigned char)text[0] == 0x16) {
+    tide_request_fail(r, 400, "TLS on a plain port");
+    return;
+  }
+  size_t length = 0;
+  while (length < seen && is_token(text[length]))
+    length++;
+  if (length == seen && length < 64)
+    r->odd_method = true;
+  else if (length > 0 && length < seen && text[length] == ' ')
+    tide_request_fail(r, 501, "method not implemented");
+  else
+    tide_request_fail(r, 400, "malformed request line");
+}
+
+void tide_request_explain(tide_request *request, llhttp_errno_t error,
+                          size_t seen) {
+  switch (error) {
+  case HPE_INVALID_METHOD:
+    explain_method(request, seen);
+    break;
+  case HPE_INVALID_VERSION:
+    explain_version(request, seen);
+    break;
+  case HPE_PAUSED_H2_UPGRADE:
+    tide_request_fail(request, 505, "HTTP/2 is not spoken here");
+    break;
+  case HPE_INVALID_CONSTANT:
+    /* "GET / RTSP/1.0": the method does not fit the protocol. */
+    if (request->target_length > 0 && request->header_count == 0)
+      explain_version(request, seen);
+    tide_request_fail(request, 400, "malformed request line");
+    break;
+  default:
+    tide_request_fail(request, 400, llhttp_errno_name(error));
+  }
+}
+
+static bool bad(tide_request *r, const char *why) {
+  return tide_request_fail(r, 400, why);
+}
+
+/* METHOD SP target SP HTTP/1.x CRLF, with single spaces. */
+static bool check_line(tide_request *r) {
+  size_t after = (size_t)r->target + r->target_length;
+  const char *version = r->base + after + 1;
+  if (r->base[after] != ' ')
+    return tide_request_fail(r, 505, "HTTP/0.9 is not spoken here");
+  if (r->target != r->method_end + 1 || r->target_length == 0)
+    return bad(r, "more than one space in the request line");
+  if (strncmp(version, "HTTP/", 5) != 0)
+    return tide_request_fail(r, 505, "not HTTP");
+  if (r->parser.http_major != 1)
+    return tide_request_fail(r, 505, "protocol version not supported");
+  if (r->method == HTTP_CONNECT)
+    return tide_request_fail(r, 501, "CONNECT is not implemented");
+  if (r->method > HTTP_SOURCE || r->method == HTTP_PRI)
+    return tide_request_fail(r, 501, "method not implemented");
+  return true;
+}
+
+/* Between the end of a name and the next line there is a colon, blanks, the
+ * value, blanks and one CRLF; anything else is a folded line. */
+static bool check_lines(tide_request *r) {
+  for (unsigned i = 0; i < r->header_count; i++) {
+    const tide_header *h = &r->headers[i];
+    if (h->name_length == 0)
+      return bad(r, "empty header name");
+    const char *at = r->base + h->name + h->name_length;
+    if (*at++ != ':')
+      return bad(r, "header line without a colon");
+    const char *value = r->base + h->value;
+    if (h->value_length > 0) {
+      while (at < value && (*at == ' ' || *at == '\t'))
+        at++;
+      if (at != value)
+        return bad(r, "folded header line");
+      at = value + h->value_length;
+    }
+    while (*at == ' ' || *at == '\t')
+      at++;
+    if (at[0] != '\r' || at[1] != '\n')
+      return bad(r, "folded header line");
+    if (i + 1 < r->header_count &&
+        at + 2 != r->base + r->headers[i + 1].name)
+      return bad(r, "folded header line");
+    if (memchr(value, '\r', h->value_length) != NULL)
+      return bad(r, "carriage return in a header value");
+  }
+  return true;
+}
+
+/* host[:port] without userinfo; empty is legal. */
+static bool host_is_sound(const char *host, size_t length) {
+  for (size_t i = 0; i < length; i++) {
+    unsigned char c = (unsigned char)host[i];
+    if (!isalnum(c) && strchr("-._~!$&'()*+,;=:[]%", c) == NULL)
+      return false;
+    if (c == '\0' || c >= 0x80)
+      return false;
+  }
+  return true;
+}
+
+/* http://authority/path: the authority counts, and must agree with Host. */
+static bool split_absolute(tide_request *r, const tide_header *host) {
+  const char *target = r->base + r->target;
+  size_t length = r->target_length;
+  size_t scheme = starts(target, length, "http://")    ? 7
+                  : starts(target, length, "https://") ? 8
+                                                       : 0;
+  if (scheme == 0)
+    return bad(r, "malformed request target");
+  const char *authority = target + scheme;
+  size_t size = 0;
+  while (scheme + size < length && authority[size] != '/' &&
+         authority[size] != '?')
+    size++;
+  if (size == 0 || !host_is_sound(authority, size))
+    return bad(r, "malformed authority in the request target");
+  if (host != NULL && (host->value_length != size ||
+                       strncasecmp(r->base + host->value, authority, size)))
+    return bad(r, "Host differs from the request target");
+  r->path = (uint16_t)(r->target + scheme + size);
+  r->path_length = (uint16_t)(length - scheme - size);
+  return true;
+}
+
+static bool check_target(tide_request *r, const tide_header *host) {
+  const char *target = r->base + r->target;
+  r->path = r->target;
+  r->path_length = r->target_length;
+  if (memchr(target, '#', r->target_length) != NULL)
+    return bad(r, "fragment in the request target");
+  if (target[0] == '*') {
+    if (r->target_length != 1 || r->method != HTTP_OPTIONS)
+      return bad(r, "malformed request target");
+  } else if (target[0] != '/' && !split_absolute(r, host)) {
+    return false;
+  }
+  const char *path = r->base + r->path;
+  const char *mark = memchr(path, '?', r->path_length);
+  if (mark != NULL) {
+    size_t length = (size_t)(mark - path);
+    r->query = (uint16_t)(r->path + length + 1);
+    r->query_length = (uint16_t)(r->path_length - length - 1);
+    r->path_length = (uint16_t)length;
+  }
+  return true;
+}
+
+static bool value_is(const tide_request *r, const tide_header *h,
+                     const char *text) {
+  return h->value_length == strlen(text) &&
+         strncasecmp(r->base + h->value, text, h->value_length) == 0;
+}
+
+static bool check_coding(tide_request *r, const tide_header *coding,
+                         unsigned count) {
+  if (r->http_1_0)
+    return bad(r, "transfer coding in HTTP/1.0");
+  if (count > 1)
+    return bad(r, "more than one Transfer-Encoding");
+  if (value_is(r, coding, "chunked"))
+    return true;
+  const char *value = r->base + coding->value;
+  for (size_t i = 0; i + 7 < coding->value_length; i++)
+    if (strncasecmp(value + i, "chunked", 7) == 0 &&
+        (i == 0 || !is_token(value[i - 1])) && !is_token(value[i + 7]))
+      return bad(r, "chunked is not the last transfer coding");
+  return tide_request_fail(r, 501, "transfer coding not implemented");
+}
+
+typedef struct seen_fields {
+  const tide_header *host;
+  const tide_header *coding;
+  unsigned hosts;
+  unsigned codings;
+  unsigned lengths;
+} seen_fields;
+
+static bool note_field(tide_request *r, const tide_header *h,
+                       seen_fields *seen) {
+  const char *name = r->base + h->name;
+  switch (h->name_length) {
+  case 4:
+    if (strncasecmp(name, "host", 4) == 0) {
+      seen->host = h;
+      seen->hosts++;
+    }
+    break;
+  case 6:
+    if (!r->http_1_0 && strncasecmp(name, "expect", 6) == 0) {
+      if (!value_is(r, h, "100-continue"))
+        return tide_request_fail(r, 417, "unknown expectation");
+      r->expect_continue = true;
+    }
+    break;
+  case 14:
+    if (strncasecmp(name, "content-length", 14) == 0)
+      seen->lengths++;
+    break;
+  case 17:
+    if (strncasecmp(name, "transfer-encoding", 17) == 0) {
+      seen->coding = h;
+      seen->codings++;
+    }
+    break;
+  default:
+    break;
+  }
+  return true;
+}
+
+bool tide_request_check(tide_request *request) {
+  seen_fields seen = {0};
+  if (!check_line(request) || !check_lines(request))
+    return false;
+  for (unsigned i = 0; i < request->header_count; i++)
+    if (!note_field(request, &request->headers[i], &seen))
+      return false;
+  if (seen.hosts > 1 || (seen.hosts == 0 && !request->http_1_0))
+    return bad(request, "exactly one Host is needed");
+  if (seen.host != NULL && !host_is_sound(request->base + seen.host->value,
+                                          seen.host->value_length))
+    return bad(request, "malformed Host");
+  if (seen.lengths > 1 || (seen.lengths > 0 && seen.codings > 0))
+    return bad(request, "ambiguous message length");
+  if (seen.codings > 0 && !check_coding(request, seen.coding, seen.codings))
+    return false;
+  return check_target(request, seen.host);
+}

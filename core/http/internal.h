@@ -1,0 +1,302 @@
+/* internal: what the HTTP rooms share among themselves.
+ *
+ * A listener accepts; a connection reads one request at a time into an exchange
+ * (a request and its answer), which a handler answers; the connection writes.
+ * An idle connection holds no exchange, no buffer and no timer of its own: it
+ * stands in a FIFO list of its listener, one for each kind of timeout.
+ */
+#ifndef TIDE_HTTP_INTERNAL_H
+#define TIDE_HTTP_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "../owner.h"
+#include "http.h"
+#include "request.h"
+#include "response.h"
+#include "route.h"
+
+enum {
+  TIDE_READ_SIZE = 65536,  /* the shared read buffer */
+  TIDE_OUT_SIZE = 65536,   /* answers gathered for one write */
+  TIDE_HIGH_WATER = 65536, /* queued or unread bytes that make a side wait */
+  TIDE_CLOSES_PER_TURN = 50,
+  TIDE_EXTRA_CONNECTIONS = 64, /* over the limit, told so with a 503 */
+  TIDE_HEALTH_CONNECTIONS = 8, /* over the limit, for the management port */
+};
+
+/* ---- timeouts ----------------------------------------------------------- */
+
+typedef enum tide_wait {
+  TIDE_WAIT_NONE,
+  TIDE_WAIT_IDLE,   /* for the first byte of a request */
+  TIDE_WAIT_HEAD,   /* from that byte to the end of the head; never reset */
+  TIDE_WAIT_CLAMP,  /* the same in a drain */
+  TIDE_WAIT_BODY,   /* between two reads */
+  TIDE_WAIT_WRITE,  /* without a byte taken by the socket */
+  TIDE_WAIT_LINGER, /* after our FIN, between two reads */
+  TIDE_WAIT_KINDS,
+} tide_wait;
+
+/* A place in one of the lists. `at` grows from head to tail, because all in a
+ * list wait equally long. */
+typedef struct tide_place {
+  struct tide_place *next;
+  struct tide_place *previous;
+} tide_place;
+
+/* ---- exchange ----------------------------------------------------------- */
+
+typedef struct tide_exchange {
+  tide_request request;
+  struct tide_conn *conn; /* NULL while in the pool */
+  struct tide_exchange *next_free;
+  uint32_t slot;       /* its number, small; for the handler's tables */
+  uint32_t generation; /* grows when it ends: what is stale can be told */
+  tide_route_match match;
+  uint64_t started_at; /* first byte */
+  uint64_t handler_at;
+
+  tide_body_framing framing;
+  int status;
+  bool handling;      /* a handler was started and has not ended */
+  bool counted;       /* in the work accounts */
+  bool head_sent;
+  bool answered;      /* the answer is complete (perhaps still queued) */
+  bool continue_sent;
+  bool body_wanted;   /* the handler waits for bytes of the body */
+  bool body_whole;    /* ... for all of them */
+  bool room_wanted;   /* the handler waits for room to write */
+  const char *lost;   /* why no more can be read or written; NULL: it can */
+  uint64_t sent;      /* bytes of the answer */
+} tide_exchange;
+
+/* ---- connection --------------------------------------------------------- */
+
+typedef enum tide_conn_state {
+  TIDE_CONN_IDLE,    /* no byte of a request seen */
+  TIDE_CONN_HEAD,    /* some bytes of a head */
+  TIDE_CONN_HANDLER, /* an answer is being made; the body may still arrive */
+  TIDE_CONN_WRITE,   /* the answer is complete, the socket is not done */
+  TIDE_CONN_FIN,     /* our FIN is sent; what comes is read and discarded */
+  TIDE_CONN_CLOSED,
+} tide_conn_state;
+
+/* Bytes the socket did not take at once; the data follow the struct. */
+typedef struct tide_chunk {
+  uv_write_t request;
+  struct tide_conn *conn;
+  size_t length;
+  char data[];
+} tide_chunk;
+
+typedef struct tide_conn {
+  tide_owner owner;
+  tide_place place;    /* in a timeout list */
+  uint64_t wait_until; /* of that list */
+  struct tide_conn *next; /* all of a listener */
+  struct tide_conn *previous;
+  struct tide_conn *next_turn; /* in the list of http->turn */
+  struct tide_listener *listener;
+  tide_exchange *exchange;
+  char *pending; /* bytes read but not parsed yet */
+  uint32_t pending_length;
+  uint32_t pending_capacity;
+  uint32_t queued; /* bytes given to uv_write, not yet done */
+  uint32_t stalled_at; /* of these, when the write timeout last looked */
+  uint32_t served; /* requests begun */
+  uint64_t opened_at;
+  uint64_t fin_until; /* total of the lingering close */
+  uint8_t state;
+  uint8_t waiting; /* tide_wait: the list it stands in */
+  uint8_t blank;   /* bytes of empty lines before a request */
+  bool must_close : 1;  /* no further request is parsed (I2) */
+  bool eof : 1;         /* the client's FIN was seen */
+  bool reading : 1;
+  bool in_turn : 1;
+  bool processing : 1;
+  bool unread_seen : 1; /* input arrived that nobody will parse */
+  bool probed : 1;      /* a late timeout was put off once */
+  bool after_answer : 1; /* of a FIN: it follows an answer */
+  bool finishing : 1;    /* FIN as soon as all is written */
+  bool holding : 1;      /* counted in listener->holding */
+  union {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+  } io;
+} tide_conn;
+
+/* ---- listener ----------------------------------------------------------- */
+
+typedef enum tide_unbind {
+  TIDE_BOUND,     /* accepting, or about to */
+  TIDE_GATED,     /* no new SYN; the queue is being emptied */
+  TIDE_EMPTYING,  /* the gate was refused: accept until EAGAIN */
+  TIDE_UNBOUND,   /* the socket is closed */
+} tide_unbind;
+
+typedef struct tide_listener {
+  tide_owner owner;
+  struct tide_listener *next;
+  struct tide_http *http;
+  tide_listener_options options; /* strings owned */
+  tide_router *router;
+  tide_work_source work;
+  char *work_name;
+  uv_poll_t poll;
+  int fd;
+  bool poll_open;
+  bool listening;
+  bool paused;     /* too many connections, or no file descriptor left */
+  bool is_unix;
+  uint64_t inode;  /* of a Unix socket we made */
+  uint64_t device;
+  uint16_t port;   /* the real one */
+  char address[128];
+
+  tide_conn *conns;
+  uint32_t conn_count;
+  uint32_t busy;    /* between the first byte of a request and its answer */
+  uint32_t idle;    /* waiting for a first byte */
+  uint32_t holding; /* our FIN is sent, and a drain waits for theirs */
+  tide_place lists[TIDE_WAIT_KINDS];
+
+  tide_unbind unbind;
+  uint64_t unbind_until;
+  uint64_t drained; /* accepted after the gate */
+  bool draining;    /* idle connections are being closed */
+  bool told_drained;
+  tide_conn *sweep; /* the next one to look at */
+  int forced;
+} tide_listener;
+
+/* ---- the room ----------------------------------------------------------- */
+
+struct tide_http {
+  tide_owner owner;
+  tide_http_env env;
+  tide_state_observer observer;
+  tide_listener *listeners;
+  tide_http_handlers handlers;
+  tide_health *health;
+  uv_idle_t turn; /* work for the next turn of the loop; started when needed */
+  tide_deadline deadline; /* sweeps the timeout lists */
+  tide_deadline ticker;   /* paces an unbind, the end of a pause */
+  int handles;            /* open ones, connections included */
+  bool closing;
+  tide_conn *turn_list;
+  uint32_t connections;
+  uint32_t max_connections;
+  uint32_t extra;     /* over the limit */
+  uint64_t pause_until;
+  bool told_full;
+  int reserve_fd;     /* given up to accept and close when none is left */
+
+  tide_exchange **exchanges; /* all ever made, by slot */
+  uint32_t exchange_count;
+  uint32_t exchange_capacity;
+  tide_exchange *free_exchanges;
+  uint32_t in_flight;
+  uint32_t max_in_flight;
+
+  tide_conn *batch; /* whose answers are gathered in `out` */
+  size_t out_length;
+  bool must_close_default; /* draining: each head says close */
+  char date[40];
+  uint64_t date_at;
+  tide_http_stats stats;
+  char out[TIDE_OUT_SIZE];
+  char read[TIDE_READ_SIZE];
+};
+
+/* conn.c */
+tide_conn *tide_conn__open(tide_listener *listener, int fd);
+void tide_conn__set_state(tide_conn *conn, tide_conn_state state);
+bool tide_conn__is_busy(const tide_conn *conn);
+/* Sends FIN once all is written, then reads on until the client is done. */
+void tide_conn__finish(tide_conn *conn);
+/* Closes at once; `reset`: with RST. */
+void tide_conn__destroy(tide_conn *conn, bool reset);
+/* Asks the next loop turn to look at the connection. */
+void tide_conn__later(tide_conn *conn);
+bool tide_conn__is_young(const tide_conn *conn, uint64_t now);
+/* Bytes that wait in the kernel, unread. */
+int tide_conn__unread(const tide_conn *conn);
+
+/* conn_read.c */
+int tide_conn__read_start(tide_conn *conn);
+void tide_conn__read_stop(tide_conn *conn);
+/* Parses what is pending, and goes on with the next request. */
+void tide_conn__process(tide_conn *conn);
+
+/* conn_write.c */
+void tide_conn__write(tide_conn *conn, const uv_buf_t *bufs, unsigned count);
+void tide_conn__batch_begin(tide_conn *conn);
+void tide_conn__batch_end(tide_conn *conn);
+
+/* The answer of the present request is complete. */
+void tide_conn__answered(tide_conn *conn);
+
+/* exchange.c */
+tide_exchange *tide_exchange__take(tide_conn *conn);
+/* The answer is complete and written, or there will be none. */
+void tide_exchange__end(tide_exchange *exchange);
+/* The complete head came: finds the route. False: it is answered already. */
+bool tide_exchange__route(tide_exchange *exchange);
+/* Starts the route's handler. */
+void tide_exchange__start(tide_exchange *exchange);
+/* More of the body is here, or all of it. */
+void tide_exchange__body_came(tide_exchange *exchange);
+void tide_exchange__fail(tide_exchange *exchange, int status);
+/* No more can be read or written: the handler is told. */
+void tide_exchange__lose(tide_exchange *exchange, const char *why);
+/* There is room to write again. */
+void tide_exchange__room(tide_exchange *exchange);
+
+/* timeouts.c */
+void tide_timeouts__init(tide_listener *listener);
+void tide_timeouts__set(tide_conn *conn, tide_wait kind);
+void tide_timeouts__clear(tide_conn *conn);
+void tide_timeouts__sweep(tide_deadline *deadline);
+
+/* server.c */
+void tide_listener__accept(tide_listener *listener, int most);
+void tide_listener__resume(tide_http *http);
+void tide_listener__close(tide_listener *listener);
+void tide_listener__free(tide_listener *listener);
+
+/* bind.c: opens the socket of the options. Returns 0 or a negative error, with
+ * a sentence in `error`. */
+int tide_listener__bind(tide_listener *listener, char *error, size_t size);
+/* Removes the path of a Unix socket, if it still is ours. */
+void tide_listener__unlink(tide_listener *listener);
+
+/* drain.c */
+void tide_drain__tick(tide_http *http);
+bool tide_drain__turn(tide_listener *listener);
+/* Whether a closed connection's FIN still holds the drain; keeps the count. */
+void tide_drain__hold(tide_conn *conn);
+/* Something that a drain waits for has changed. */
+void tide_drain__check(tide_listener *listener);
+
+/* diag.c: connections of this port whose handshake is under way; -1: unknown */
+int tide_diag__syn_recv(int family, uint16_t port);
+
+/* health.c: answers /health*; false: not one of its paths. */
+bool tide_health__answer(tide_exchange *exchange);
+
+/* http.c */
+uint64_t tide_http__now(const tide_http *http);
+tide_state tide_http__state(const tide_http *http);
+void tide_http__need_turn(tide_http *http);
+void tide_http__handle_closed(tide_http *http);
+void tide_http__tick_at(tide_http *http, uint64_t at);
+void tide_http__log(tide_http *http, tide_log_level level, const char *message,
+                    const tide_field *fields, size_t count);
+
+#endif

@@ -1,0 +1,78 @@
+/* probe: the /health paths of a listener, answered without Lua. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+static bool path_is(const tide_request *request, const char *path) {
+  return request->path_length == strlen(path) &&
+         memcmp(request->base + request->path, path, request->path_length) ==
+             0;
+}
+
+static void answer(tide_exchange *exchange, int status, const char *body,
+                   size_t length) {
+  static const tide_answer_header fresh = {"Cache-Control", 13, "no-store", 8};
+  tide_answer a = {.status = status,
+                   .type = "application/json",
+                   .headers = &fresh,
+                   .header_count = 1,
+                   .body = body,
+                   .length = length};
+  tide_exchange_answer(exchange, &a);
+}
+
+static void answer_ready(tide_exchange *exchange) {
+  tide_http *http = exchange->conn->listener->http;
+  tide_state state = tide_http__state(http);
+  uint64_t now = tide_http__now(http);
+  double uptime = (double)(tide_clock_mono() - http->env.started_at) /
+                  (double)TIDE_SEC;
+  char stack[4096];
+  char *body = stack;
+  size_t length = tide_health_body(http->health, state, now, uptime, stack,
+                                   sizeof stack);
+  if (length >= sizeof stack) {
+    body = malloc(length + 1);
+    if (body == NULL) {
+      tide_exchange__fail(exchange, 503);
+      return;
+    }
+    tide_health_body(http->health, state, now, uptime, body, length + 1);
+  }
+  bool ready =
+      tide_health_judge(http->health, state, now) != TIDE_HEALTH_NOT_READY;
+  answer(exchange, ready ? 200 : 503, body, length);
+  if (body != stack)
+    free(body);
+}
+
+static void answer_startup(tide_exchange *exchange) {
+  static const char yes[] = "{\"status\":\"started\"}\n";
+  static const char no[] = "{\"status\":\"starting\"}\n";
+  if (tide_lifecycle_was_ready(exchange->conn->listener->http->env.lifecycle))
+    answer(exchange, 200, yes, sizeof yes - 1);
+  else
+    answer(exchange, 503, no, sizeof no - 1);
+}
+
+bool tide_health__answer(tide_exchange *exchange) {
+  static const char alive[] = "{\"status\":\"alive\"}\n";
+  const tide_listener *listener = exchange->conn->listener;
+  const tide_request *request = &exchange->request;
+  if (!listener->options.health ||
+      (request->method != HTTP_GET && request->method != HTTP_HEAD))
+    return false;
+  if (request->path_length < 7 ||
+      memcmp(request->base + request->path, "/health", 7) != 0)
+    return false;
+  if (path_is(request, "/health") || path_is(request, "/health/live"))
+    answer(exchange, 200, alive, sizeof alive - 1);
+  else if (path_is(request, "/health/startup"))
+    answer_startup(exchange);
+  else if (path_is(request, "/health/ready"))
+    answer_ready(exchange);
+  else
+    return false;
+  return true;
+}

@@ -1,0 +1,357 @@
+#include "request.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+void tide_http_limits_init(tide_http_limits *limits) {
+  *limits = (tide_http_limits){
+      .request_line = 8192,
+      .head = 32768,
+      .field = 8192,
+      .fields = TIDE_HEADERS_MAX,
+      .trailers = 4096,
+      .trailer_fields = 16,
+      .chunk_extensions = 4096,
+      .body = 1024 * 1024,
+  };
+}
+
+bool tide_request_fail(tide_request *request, int status, const char *why) {
+  if (request->status == 0) {
+    request->status = status;
+    request->why = why;
+  }
+  return false;
+}
+
+/* A callback's way to end the parse: the error that counts is ours. */
+static int refuse(tide_request *request, int status, const char *why) {
+  tide_request_fail(request, status, why);
+  return HPE_USER;
+}
+
+static size_t offset_of(const tide_request *request, const char *at) {
+  return (size_t)(at - request->base);
+}
+
+static tide_request *of(llhttp_t *parser) {
+  return parser->data;
+}
+
+static int on_method(llhttp_t *parser, const char *at, size_t length) {
+  of(parser)->method_end = (uint16_t)(offset_of(of(parser), at) + length);
+  return 0;
+}
+
+/* A span may come in pieces; they are contiguous, so only the end moves. */
+static int on_url(llhttp_t *parser, const char *at, size_t length) {
+  tide_request *r = of(parser);
+  size_t offset = offset_of(r, at);
+  if (offset + length > r->limits->request_line)
+    return refuse(r, 414, "request line too long");
+  if (r->target_length == 0)
+    r->target = (uint16_t)offset;
+  r->target_length = (uint16_t)(offset + length - r->target);
+  return 0;
+}
+
+static int on_trailer_name(tide_request *r, const char *at, size_t length) {
+  r->trailer_bytes += (uint32_t)length;
+  for (size_t i = 0; i < length; i++, r->trailer_length++)
+    if (r->trailer_length < sizeof r->trailer_name)
+      r->trailer_name[r->trailer_length] = at[i];
+  if (r->trailer_bytes > r->limits->trailers)
+    return refuse(r, 431, "trailers too long");
+  return 0;
+}
+
+static int on_field(llhttp_t *parser, const char *at, size_t length) {
+  tide_request *r = of(parser);
+  if (r->head_done)
+    return on_trailer_name(r, at, length);
+  size_t offset = offset_of(r, at);
+  if (offset + length - r->target - r->target_length > r->limits->head)
+    return refuse(r, 431, "header fields too long");
+  tide_header *h = &r->headers[r->header_count];
+  if (r->header_count == r->limits->fields)
+    return refuse(r, 431, "too many header fields");
+  if (h->name_length == 0)
+    h->name = (uint16_t)offset;
+  h->name_length = (uint16_t)(offset + length - h->name);
+  if (h->name_length > r->limits->field)
+    return refuse(r, 431, "header field too long");
+  return 0;
+}
+
+static int on_value(llhttp_t *parser, const char *at, size_t length) {
+  tide_request *r = of(parser);
+  if (r->head_done) {
+    r->trailer_bytes += (uint32_t)length;
+    return r->trailer_bytes > r->limits->trailers
+               ? refuse(r, 431, "trailers too long")
+               : 0;
+  }
+  size_t offset = offset_of(r, at);
+  tide_header *h = &r->headers[r->header_count];
+  if (h->value == 0)
+    h->value = (uint16_t)offset;
+  h->value_length = (uint16_t)(offset + length - h->value);
+  if ((size_t)h->name_length + h->value_length > r->limits->field)
+    return refuse(r, 431, "header field too long");
+  if (offset + length - r->target - r->target_length > r->limits->head)
+    return refuse(r, 431, "header fields too long");
+  return 0;
+}
+
+static bool trailer_is(const tide_request *r, const char *name) {
+  size_t length = strlen(name);
+  return r->trailer_length == length &&
+         strncasecmp(r->trailer_name, name, length) == 0;
+}
+
+/* Fields that would change what the message means may not come late. */
+static bool trailer_is_forbidden(const tide_request *r) {
+  static const char *const names[] = {
+      "host",          "content-length", "transfer-encoding",
+      "authorization", "connection",     "content-type",
+      "expect",        "te",             "trailer",
+      "upgrade",       "content-range",  "content-encoding",
+      "cookie",
+  };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (trailer_is(r, names[i]))
+      return true;
+  return r->trailer_length == 0;
+}
+
+static int on_value_complete(llhttp_t *parser) {
+  tide_request *r = of(parser);
+  if (!r->head_done) {
+    if (++r->header_count < TIDE_HEADERS_MAX)
+      r->headers[r->header_count] = (tide_header){0};
+    return 0;
+  }
+  if (trailer_is_forbidden(r))
+    return refuse(r, 400, "field not allowed in a trailer");
+  r->trailer_length = 0;
+  if (++r->trailer_count > r->limits->trailer_fields)
+    return refuse(r, 431, "too many trailers");
+  return 0;
+}
+
+static int on_headers_complete(llhttp_t *parser) {
+  tide_request *r = of(parser);
+  r->head_done = true;
+  r->method = parser->method;
+  r->http_1_0 = parser->http_major == 1 && parser->http_minor == 0;
+  r->keep_alive = llhttp_should_keep_alive(parser) != 0;
+  r->upgrade = parser->upgrade != 0;
+  r->content_length = parser->content_length;
+  r->chunked = (parser->flags & F_CHUNKED) != 0;
+  if (!tide_request_check(r))
+    return HPE_USER;
+  r->has_body = r->chunked || r->content_length > 0;
+  /* With a body, stop here: the handler may want to start before it. */
+  return r->has_body ? HPE_PAUSED : 0;
+}
+
+static bool body_reserve(tide_request *r, size_t more) {
+  if (r->body_taken == r->body_length)
+    r->body_taken = r->body_length = 0;
+  if (r->body_length + more <= r->body_capacity)
+    return true;
+  size_t capacity = r->body_capacity == 0 ? 4096 : r->body_capacity * 2;
+  if (!r->chunked && r->body_capacity == 0 && r->content_length <= 65536)
+    capacity = (size_t)r->content_length;
+  while (capacity < r->body_length + more)
+    capacity *= 2;
+  char *grown = realloc(r->body, capacity);
+  if (grown == NULL)
+    return false;
+  r->body = grown;
+  r->body_capacity = capacity;
+  return true;
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t length) {
+  tide_request *r = of(parser);
+  r->body_total += length;
+  if (r->body_total > r->body_limit)
+    return refuse(r, 413, "body too large");
+  if (!body_reserve(r, length))
+    return refuse(r, 503, "out of memory");
+  memcpy(r->body + r->body_length, at, length);
+  r->body_length += length;
+  return 0;
+}
+
+static int on_extension(llhttp_t *parser, const char *at, size_t length) {
+  tide_request *r = of(parser);
+  (void)at;
+  r->extension_bytes += (uint32_t)length;
+  return r->extension_bytes > r->limits->chunk_extensions
+             ? refuse(r, 400, "chunk extensions too long")
+             : 0;
+}
+
+static int on_message_complete(llhttp_t *parser) {
+  of(parser)->done = true;
+  return HPE_PAUSED; /* one request at a time */
+}
+
+static const llhttp_settings_t settings = {
+    .on_method = on_method,
+    .on_url = on_url,
+    .on_header_field = on_field,
+    .on_header_value = on_value,
+    .on_header_value_complete = on_value_complete,
+    .on_headers_complete = on_headers_complete,
+    .on_body = on_body,
+    .on_chunk_extension_name = on_extension,
+    .on_chunk_extension_value = on_extension,
+    .on_message_complete = on_message_complete,
+};
+
+void tide_request_begin(tide_request *request, const tide_http_limits *limits,
+                        const char *base) {
+  char *own = request->own;
+  char *body = request->body;
+  size_t own_capacity = request->own_capacity;
+  size_t body_capacity = request->body_capacity;
+  /* Not the header table: header_count says how much of it is set. */
+  memset(request, 0, offsetof(tide_request, headers));
+  memset(&request->headers[0], 0, sizeof request->headers[0]);
+  memset(&request->method_end, 0,
+         sizeof *request - offsetof(tide_request, method_end));
+  request->own = own;
+  request->own_capacity = own_capacity;
+  request->body = body;
+  request->body_capacity = body_capacity;
+  request->limits = limits;
+  request->body_limit = limits->body;
+  request->base = base;
+  llhttp_init(&request->parser, HTTP_REQUEST, &settings);
+  request->parser.data = request;
+}
+
+void tide_request_clear(tide_request *request) {
+  free(request->own);
+  free(request->body);
+  memset(request, 0, sizeof *request);
+}
+
+/* The head as far as it came exceeds what any head may be. */
+static bool head_too_long(tide_request *r, size_t seen) {
+  if (r->headers[0].name_length == 0 &&
+      seen > (size_t)r->limits->request_line + 64)
+    return !tide_request_fail(r, r->target_length == 0 ? 400 : 414,
+                              "request line too long");
+  if (seen > (size_t)r->target + r->target_length + r->limits->head)
+    return !tide_request_fail(r, 431, "header fields too long");
+  return false;
+}
+
+/* Framing must stay in proportion to what it carries. */
+static bool framing_too_large(tide_request *r, size_t wire) {
+  r->wire_bytes += wire;
+  if (!r->chunked || r->wire_bytes <= 4096 + 3 * r->body_total)
+    return false;
+  return !tide_request_fail(r, 400, "chunks too small");
+}
+
+static tide_feed after_pause(tide_request *r, const char *data, size_t taken) {
+  if (!r->done) {
+    r->head_length = offset_of(r, data + taken);
+    llhttp_resume(&r->parser);
+    return TIDE_FEED_HEAD;
+  }
+  if (r->head_length == 0) {
+    r->head_length = offset_of(r, data + taken);
+    return TIDE_FEED_DONE;
+  }
+  char before = taken >= 2 ? data[taken - 2] : r->last_byte;
+  if (r->chunked && before != '\r') {
+    tide_request_fail(r, 400, "bare line feed after the last chunk");
+    return TIDE_FEED_FAIL;
+  }
+  return framing_too_large(r, taken) ? TIDE_FEED_FAIL : TIDE_FEED_DONE;
+}
+
+tide_feed tide_request_feed(tide_request *request, const char *data,
+                            size_t length, size_t *used) {
+  bool in_head = !request->head_done;
+  *used = length;
+  if (!request->odd_method) {
+    llhttp_errno_t error = llhttp_execute(&request->parser, data, length);
+    if (error == HPE_PAUSED) {
+      *used = (size_t)(llhttp_get_error_pos(&request->parser) - data);
+      return after_pause(request, data, *used);
+    }
+    if (error != HPE_OK || request->status != 0)
+      tide_request_explain(request, error, offset_of(request, data + length));
+  } else {
+    tide_request_explain(request, HPE_INVALID_METHOD,
+                         offset_of(request, data + length));
+  }
+  if (request->status != 0)
+    return TIDE_FEED_FAIL;
+  if (in_head)
+    return head_too_long(request, offset_of(request, data + length))
+               ? TIDE_FEED_FAIL
+               : TIDE_FEED_MORE;
+  if (length > 0)
+    request->last_byte = data[length - 1];
+  return framing_too_large(request, length) ? TIDE_FEED_FAIL : TIDE_FEED_MORE;
+}
+
+static bool own_reserve(tide_request *r, size_t capacity) {
+  if (capacity <= r->own_capacity)
+    return true;
+  size_t size = r->own_capacity == 0 ? 1024 : r->own_capacity;
+  while (size < capacity)
+    size *= 2;
+  char *grown = realloc(r->own, size);
+  if (grown == NULL)
+    return false;
+  r->own = grown;
+  r->own_capacity = size;
+  return true;
+}
+
+bool tide_request_own(tide_request *request, size_t length) {
+  if (request->base == request->own)
+    return true;
+  if (!own_reserve(request, length))
+    return false;
+  memcpy(request->own, request->base, length);
+  request->own_length = length;
+  request->base = request->own;
+  return true;
+}
+
+bool tide_request_append(tide_request *request, const char *bytes,
+                         size_t length, const char **data) {
+  if (!own_reserve(request, request->own_length + length))
+    return false;
+  request->base = request->own;
+  *data = request->own + request->own_length;
+  memcpy(request->own + request->own_length, bytes, length);
+  request->own_length += length;
+  return true;
+}
+
+const char *tide_request_header(const tide_request *request, const char *name,
+                                size_t name_length, unsigned *from,
+                                size_t *length) {
+  for (unsigned i = *from; i < request->header_count; i++) {
+    const tide_header *h = &request->headers[i];
+    if (h->name_length == name_length &&
+        strncasecmp(request->base + h->name, name, name_length) == 0) {
+      *from = i + 1;
+      *length = h->value_length;
+      return request->base + h->value;
+    }
+  }
+  return NULL;
+}
