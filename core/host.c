@@ -317,6 +317,7 @@ static void close_loop(tide_host *host) {
     return;
   if (host->http != NULL)
     tide_http_close(host->http);
+  host->http = NULL; /* Lua that still runs finds the room closed */
   if (host->signals != NULL)
     tide_signals_close(host->signals);
   if (host->clock.owner.magic == TIDE_OWNER_MAGIC)

@@ -105,6 +105,8 @@ void tide_listener_options_init(tide_listener_options *options);
 /* Adds a listener; strings are copied. NULL when memory is out. */
 tide_listener *tide_listener_add(tide_http *http,
                                  const tide_listener_options *options);
+/* The options, to be changed before it is bound; not the strings. */
+tide_listener_options *tide_listener_configure(tide_listener *listener);
 tide_router *tide_listener_router(tide_listener *listener);
 const char *tide_listener_name(const tide_listener *listener);
 /* "127.0.0.1:8080" or the path, once bound. */

@@ -106,6 +106,10 @@ tide_listener *tide_listener_add(tide_http *http,
   return listener;
 }
 
+tide_listener_options *tide_listener_configure(tide_listener *listener) {
+  return &listener->options;
+}
+
 tide_router *tide_listener_router(tide_listener *listener) {
   return listener->router;
 }

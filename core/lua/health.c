@@ -1,0 +1,72 @@
+/* health.c: `moontide.core.health`: what probes are told about checks. */
+#include "../http/http.h"
+#include "lua.h"
+
+static tide_http *room(lua_State *L) {
+  tide_http *http = tide_lua_host(L)->http;
+  if (http == NULL)
+    luaL_error(L, "the host is closed");
+  return http;
+}
+
+/* health.set(name, ok, critical, extra_json | nil, expires_at | nil) */
+static int set(lua_State *L) {
+  double expires_at = luaL_optnumber(L, 5, 0);
+  tide_health_result result = {
+      .ok = lua_toboolean(L, 2),
+      .critical = lua_toboolean(L, 3),
+      .extra = luaL_optstring(L, 4, NULL),
+      .expires_at = expires_at > 0 && expires_at < 1e10
+                        ? (uint64_t)(expires_at * (double)TIDE_SEC)
+                        : 0,
+  };
+  if (tide_health_set(tide_http_health(room(L)), luaL_checkstring(L, 1),
+                      &result) != 0)
+    return luaL_error(L, "out of memory");
+  return 0;
+}
+
+/* health.remove(name) */
+static int remove_check(lua_State *L) {
+  tide_health_remove(tide_http_health(room(L)), luaL_checkstring(L, 1));
+  return 0;
+}
+
+/* health.ready() -> boolean, "ready" | "degraded" | "not_ready" */
+static int ready(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
+  tide_health_status status =
+      tide_health_judge(tide_http_health(room(L)),
+                        tide_lifecycle_state(&host->lifecycle),
+                        tide_clock_now(&host->clock));
+  lua_pushboolean(L, status != TIDE_HEALTH_NOT_READY);
+  lua_pushstring(L, tide_health_status_name(status));
+  return 2;
+}
+
+/* health.body() -> the JSON of /health/ready */
+static int body(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
+  const tide_health *health = tide_http_health(room(L));
+  tide_state state = tide_lifecycle_state(&host->lifecycle);
+  uint64_t now = tide_clock_now(&host->clock);
+  double uptime =
+      (double)(tide_clock_mono() - host->started_at) / (double)TIDE_SEC;
+  size_t size = tide_health_body(health, state, now, uptime, NULL, 0) + 1;
+  luaL_Buffer b;
+  char *out = luaL_buffinitsize(L, &b, size);
+  tide_health_body(health, state, now, uptime, out, size);
+  luaL_pushresultsize(&b, size - 1);
+  return 1;
+}
+
+void tide_lua_open_health(lua_State *L, tide_host *host) {
+  static const luaL_Reg functions[] = {
+      {"set", set},
+      {"remove", remove_check},
+      {"ready", ready},
+      {"body", body},
+      {NULL, NULL},
+  };
+  tide_lua_newlib(L, host, functions);
+}

@@ -1,0 +1,435 @@
+/* http.c: `moontide.core.http`: listeners, and the way from C to a handler. */
+#include "http.h"
+
+#include <llhttp.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../pump.h"
+
+static tide_http *room(lua_State *L) {
+  tide_http *http = tide_lua_host(L)->http;
+  if (http == NULL)
+    luaL_error(L, "the host is closed");
+  return http;
+}
+
+static tide_listener *check_listener(lua_State *L) {
+  room(L);
+  luaL_checktype(L, 1, LUA_TLIGHTUSERDATA);
+  return lua_touserdata(L, 1);
+}
+
+/* ---- from C to Lua --------------------------------------------------------- */
+
+/* The state to call on, with the function pushed; NULL without one. */
+static lua_State *begin_call(tide_lua_http *bridge, int function) {
+  lua_State *L = bridge->inside != NULL ? bridge->inside : bridge->host->L;
+  if (function == LUA_NOREF || L == NULL || !lua_checkstack(L, 8))
+    return NULL;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, function);
+  return L;
+}
+
+static void end_call(tide_lua_http *bridge, lua_State *L, int nargs) {
+  tide_host *host = bridge->host;
+  if (L == host->L) {
+    tide_host__call(host, nargs, 0, "http");
+    return;
+  }
+  if (lua_pcall(L, nargs, 0, 0) != LUA_OK) {
+    const char *text = lua_tostring(L, -1);
+    tide_field field = TIDE_F_STR("error", text != NULL ? text : "?");
+    tide_log_write(host->log, TIDE_LOG_ERROR, "http", "callback failed",
+                   &field, 1);
+    lua_pop(L, 1);
+  }
+}
+
+/* A request for a route: Lua starts the handler's task and lets it run. */
+static void on_start(void *arg, tide_exchange *exchange) {
+  tide_lua_http *bridge = arg;
+  tide_host *host = bridge->host;
+  lua_State *L = begin_call(bridge, bridge->start);
+  if (L == NULL) {
+    tide_exchange_broken(exchange, 503);
+    return;
+  }
+  uint32_t slot = tide_exchange_slot(exchange);
+  uint32_t generation = tide_exchange_generation(exchange);
+  lua_pushinteger(L, tide_exchange_match(exchange)->route->id);
+  tide_lua_push_exchange(L, exchange);
+  lua_pushinteger(L, slot);
+  if (tide_host__enter(host, 3, 0, TIDE_ENTER_UNBOUNDED))
+    return;
+  tide_host__uncaught(host, "http");
+  exchange = tide_http_exchange(host->http, slot, generation);
+  if (exchange != NULL)
+    tide_exchange_broken(exchange, 500);
+}
+
+static void on_wake(void *arg, tide_exchange *exchange) {
+  tide_lua_http *bridge = arg;
+  lua_State *L = begin_call(bridge, bridge->wake);
+  if (L == NULL)
+    return;
+  lua_pushinteger(L, tide_exchange_slot(exchange));
+  end_call(bridge, L, 1);
+}
+
+static void on_abort(void *arg, tide_exchange *exchange, const char *why) {
+  tide_lua_http *bridge = arg;
+  lua_State *L = begin_call(bridge, bridge->abort);
+  if (L == NULL)
+    return;
+  lua_pushinteger(L, tide_exchange_slot(exchange));
+  lua_pushstring(L, why);
+  end_call(bridge, L, 2);
+}
+
+static void on_unbound(void *arg, tide_listener *listener, bool drain) {
+  tide_lua_http *bridge = arg;
+  lua_State *L = begin_call(bridge, bridge->unbound);
+  if (L == NULL)
+    return;
+  lua_pushlightuserdata(L, listener);
+  lua_pushboolean(L, drain);
+  end_call(bridge, L, 2);
+}
+
+/* http.set_handlers { start =, wake =, abort =, unbound = } */
+static int set_handlers(lua_State *L) {
+  tide_lua_http *bridge = tide_lua_bridge(L);
+  tide_http_handlers handlers = {bridge, on_start, on_wake, on_abort,
+                                 on_unbound};
+  struct {
+    const char *name;
+    int *slot;
+  } fields[] = {{"start", &bridge->start},
+                {"wake", &bridge->wake},
+                {"abort", &bridge->abort},
+                {"unbound", &bridge->unbound}};
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    lua_getfield(L, 1, fields[i].name);
+    tide_lua_keep(L, fields[i].slot, -1);
+    lua_pop(L, 1);
+  }
+  tide_http_set_handlers(room(L), &handlers);
+  return 0;
+}
+
+/* ---- listeners ------------------------------------------------------------- */
+
+static void opt_string(lua_State *L, const char *name, const char **out) {
+  lua_getfield(L, 1, name);
+  if (lua_type(L, -1) == LUA_TSTRING)
+    *out = lua_tostring(L, -1); /* the table keeps it */
+  lua_pop(L, 1);
+}
+
+static bool opt_number(lua_State *L, const char *name, double *out) {
+  lua_getfield(L, 1, name);
+  bool found = lua_type(L, -1) == LUA_TNUMBER;
+  if (found)
+    *out = lua_tonumber(L, -1);
+  lua_pop(L, 1);
+  return found;
+}
+
+static void opt_bool(lua_State *L, const char *name, bool *out) {
+  lua_getfield(L, 1, name);
+  if (!lua_isnil(L, -1))
+    *out = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+}
+
+static void opt_int(lua_State *L, const char *name, int *out) {
+  double number;
+  if (opt_number(L, name, &number))
+    *out = (int)number;
+}
+
+static void opt_u32(lua_State *L, const char *name, uint32_t *out) {
+  double number;
+  if (opt_number(L, name, &number) && number >= 0)
+    *out = number > 4294967295.0 ? UINT32_MAX : (uint32_t)number;
+}
+
+static void opt_ns(lua_State *L, const char *name, uint64_t *out) {
+  double seconds;
+  if (opt_number(L, name, &seconds) && seconds >= 0 && seconds < 1e9)
+    *out = (uint64_t)(seconds * (double)TIDE_SEC);
+}
+
+static void read_limits(lua_State *L, tide_listener_options *options) {
+  tide_http_limits *limits = &options->limits;
+  double body;
+  opt_u32(L, "request_line", &limits->request_line);
+  opt_u32(L, "headers", &limits->head);
+  opt_u32(L, "header_field", &limits->field);
+  opt_u32(L, "header_count", &limits->fields);
+  opt_u32(L, "trailers", &limits->trailers);
+  opt_u32(L, "trailer_count", &limits->trailer_fields);
+  opt_u32(L, "chunk_extensions", &limits->chunk_extensions);
+  if (opt_number(L, "body", &body) && body >= 0)
+    limits->body = (uint64_t)body;
+  opt_u32(L, "requests_per_connection", &options->max_requests);
+  /* Places in a head are 16 bits wide. */
+  if (limits->request_line > 16384)
+    limits->request_line = 16384;
+  if (limits->head > 40960)
+    limits->head = 40960;
+  if (limits->fields > TIDE_HEADERS_MAX)
+    limits->fields = TIDE_HEADERS_MAX;
+}
+
+static void read_timeouts(lua_State *L, tide_http_timeouts *timeouts) {
+  opt_ns(L, "idle", &timeouts->idle);
+  opt_ns(L, "header", &timeouts->head);
+  opt_ns(L, "header_in_drain", &timeouts->clamp);
+  opt_ns(L, "body_idle", &timeouts->body);
+  opt_ns(L, "request_total", &timeouts->total);
+  opt_ns(L, "write_stall", &timeouts->write);
+  opt_ns(L, "accept_drain", &timeouts->accept_drain);
+  opt_ns(L, "first_byte", &timeouts->first_byte);
+  opt_u32(L, "body_min_rate", &timeouts->min_rate);
+}
+
+/* http.add { name =, host =, port =, ... } -> listener */
+static int add(lua_State *L) {
+  tide_listener_options options;
+  tide_http *http = room(L);
+  tide_listener_options_init(&options);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  options.host = NULL;
+  opt_string(L, "name", &options.name);
+  opt_string(L, "host", &options.host);
+  opt_string(L, "path", &options.path);
+  opt_int(L, "port", &options.port);
+  opt_int(L, "fd", &options.fd);
+  opt_int(L, "backlog", &options.backlog);
+  opt_bool(L, "manage", &options.manage);
+  opt_bool(L, "health", &options.health);
+  opt_bool(L, "reuse_port", &options.reuse_port);
+  opt_bool(L, "early", &options.early);
+  opt_bool(L, "reject_in_drain", &options.reject_in_drain);
+  read_limits(L, &options);
+  read_timeouts(L, &options.timeouts);
+  tide_listener *listener = tide_listener_add(http, &options);
+  if (listener == NULL)
+    return luaL_error(L, "out of memory");
+  lua_pushlightuserdata(L, listener);
+  return 1;
+}
+
+/* http.configure(listener, settings): limits, timeouts and what else may be
+ * known only when the configuration is sealed; before it is bound. */
+static int configure(lua_State *L) {
+  tide_listener_options *options = tide_listener_configure(check_listener(L));
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_remove(L, 1);
+  opt_int(L, "fd", &options->fd);
+  opt_int(L, "backlog", &options->backlog);
+  opt_bool(L, "health", &options->health);
+  read_limits(L, options);
+  read_timeouts(L, &options->timeouts);
+  return 0;
+}
+
+static int method_number(const char *name) {
+  for (int m = 0; m <= HTTP_SOURCE; m++)
+    if (m != HTTP_CONNECT && m != HTTP_PRI &&
+        strcasecmp(llhttp_method_name((llhttp_method_t)m), name) == 0)
+      return m;
+  return -1;
+}
+
+/* http.route(listener, method, pattern, id, stream, body_limit)
+ * -> true | nil, message */
+static int route(lua_State *L) {
+  char error[512];
+  tide_listener *listener = check_listener(L);
+  const char *name = luaL_checkstring(L, 2);
+  int method = method_number(name);
+  if (method < 0) {
+    lua_pushnil(L);
+    lua_pushfstring(L, "unknown HTTP method \"%s\"", name);
+    return 2;
+  }
+  tide_route *made =
+      tide_router_add(tide_listener_router(listener), (unsigned)method,
+                      luaL_checkstring(L, 3), error, sizeof error);
+  if (made == NULL) {
+    lua_pushnil(L);
+    lua_pushfstring(L, "%s %s", llhttp_method_name((llhttp_method_t)method),
+                    error);
+    return 2;
+  }
+  made->id = (int)luaL_checkinteger(L, 4);
+  made->stream = lua_toboolean(L, 5);
+  made->body_limit = (uint64_t)luaL_optnumber(L, 6, 0);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+static int told(lua_State *L, int code, const char *error) {
+  if (code == 0) {
+    lua_pushboolean(L, 1);
+    return 1;
+  }
+  lua_pushnil(L);
+  lua_pushstring(L, error);
+  return 2;
+}
+
+/* http.bind(listener), http.listen(listener) -> true | nil, message */
+static int bind_one(lua_State *L) {
+  char error[512];
+  return told(L, tide_listener_bind(check_listener(L), error, sizeof error),
+              error);
+}
+
+static int listen_one(lua_State *L) {
+  char error[512];
+  return told(L, tide_listener_listen(check_listener(L), error, sizeof error),
+              error);
+}
+
+/* Calls into the room that may call back at once. */
+static int unbind(lua_State *L) {
+  tide_listener *listener = check_listener(L);
+  tide_lua_bridge(L)->inside = L;
+  tide_listener_unbind(listener);
+  tide_lua_bridge(L)->inside = NULL;
+  return 0;
+}
+
+static int drain(lua_State *L) {
+  tide_listener *listener = check_listener(L);
+  tide_lua_bridge(L)->inside = L;
+  tide_listener_drain(listener);
+  tide_lua_bridge(L)->inside = NULL;
+  return 0;
+}
+
+/* http.force(listener, why) -> how many requests */
+static int force(lua_State *L) {
+  tide_listener *listener = check_listener(L);
+  const char *why = luaL_checkstring(L, 2);
+  tide_lua_bridge(L)->inside = L;
+  int hit = tide_listener_force(listener, why);
+  tide_lua_bridge(L)->inside = NULL;
+  lua_pushinteger(L, hit);
+  return 1;
+}
+
+static int shut(lua_State *L) {
+  tide_listener *listener = check_listener(L);
+  tide_lua_bridge(L)->inside = L;
+  tide_listener_shut(listener);
+  tide_lua_bridge(L)->inside = NULL;
+  return 0;
+}
+
+/* http.counts(listener) -> busy connections, requests in flight */
+static int counts(lua_State *L) {
+  uint64_t busy, in_flight;
+  tide_listener_counts(check_listener(L), &busy, &in_flight);
+  lua_pushinteger(L, (lua_Integer)busy);
+  lua_pushinteger(L, (lua_Integer)in_flight);
+  return 2;
+}
+
+/* http.address(listener) -> "127.0.0.1:8080", port */
+static int address(lua_State *L) {
+  tide_listener *listener = check_listener(L);
+  lua_pushstring(L, tide_listener_address(listener));
+  lua_pushinteger(L, tide_listener_port(listener));
+  return 2;
+}
+
+/* http.limits(connections, in_flight); nil: as it is */
+static int limits(lua_State *L) {
+  tide_http *http = room(L);
+  if (!lua_isnoneornil(L, 1))
+    tide_http_set_max_connections(http, (uint32_t)luaL_checkinteger(L, 1));
+  if (!lua_isnoneornil(L, 2))
+    tide_http_set_max_in_flight(http, (uint32_t)luaL_checkinteger(L, 2));
+  return 0;
+}
+
+static void set_count(lua_State *L, const char *name, uint64_t value) {
+  lua_pushinteger(L, (lua_Integer)value);
+  lua_setfield(L, -2, name);
+}
+
+/* http.stats() -> a table of numbers; `bounds` and `buckets` are the histogram
+ * of durations, not cumulated, the last bucket without a bound */
+static int stats(lua_State *L) {
+  static const char *const classes[] = {"none", "1xx", "2xx",
+                                        "3xx",  "4xx", "5xx"};
+  tide_http_stats s;
+  tide_http_get_stats(room(L), &s);
+  lua_createtable(L, 0, 14);
+  set_count(L, "accepted", s.accepted);
+  set_count(L, "connections", s.connections);
+  set_count(L, "idle", s.idle);
+  set_count(L, "in_flight", s.in_flight);
+  set_count(L, "refused", s.refused);
+  set_count(L, "parse_errors", s.parse_errors);
+  set_count(L, "timeouts", s.timeouts);
+  set_count(L, "aborted", s.aborted);
+  set_count(L, "half_requests", s.half_requests);
+  lua_pushnumber(L, s.duration_sum);
+  lua_setfield(L, -2, "duration_sum");
+  lua_createtable(L, 0, 6);
+  for (int i = 0; i < 6; i++)
+    set_count(L, classes[i], s.requests[i]);
+  lua_setfield(L, -2, "requests");
+  lua_createtable(L, TIDE_HTTP_BUCKETS, 0);
+  lua_createtable(L, TIDE_HTTP_BUCKETS + 1, 0);
+  for (int i = 0; i <= TIDE_HTTP_BUCKETS; i++) {
+    if (i < TIDE_HTTP_BUCKETS) {
+      lua_pushnumber(L, tide_http_bucket_bounds[i]);
+      lua_rawseti(L, -3, i + 1);
+    }
+    lua_pushinteger(L, (lua_Integer)s.bucket[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -3, "buckets");
+  lua_setfield(L, -2, "bounds");
+  return 1;
+}
+
+void tide_lua_open_http(lua_State *L, tide_host *host) {
+  static const luaL_Reg functions[] = {
+      {"set_handlers", set_handlers},
+      {"add", add},
+      {"configure", configure},
+      {"route", route},
+      {"bind", bind_one},
+      {"listen", listen_one},
+      {"unbind", unbind},
+      {"drain", drain},
+      {"force", force},
+      {"shut", shut},
+      {"counts", counts},
+      {"address", address},
+      {"limits", limits},
+      {"stats", stats},
+      {NULL, NULL},
+  };
+  tide_lua_http *bridge = lua_newuserdatauv(L, sizeof *bridge, 0);
+  *bridge = (tide_lua_http){.host = host,
+                            .start = LUA_NOREF,
+                            .wake = LUA_NOREF,
+                            .abort = LUA_NOREF,
+                            .unbound = LUA_NOREF};
+  lua_newtable(L);
+  lua_pushlightuserdata(L, host);
+  lua_pushvalue(L, -3);
+  luaL_setfuncs(L, functions, 2);
+  tide_lua_open_exchange(L, host, -2);
+  lua_remove(L, -2); /* the functions hold the bridge */
+}

@@ -1,0 +1,253 @@
+--- HTTP: `tide.http.listen { name = "api", port = 8080 }`.
+---
+--- The work is done in C (core/http/); here are declarations, and what starts and drains a
+--- listener with the rest of the process.
+
+local core = require "moontide.core"
+local config = require "moontide.config"
+local duration = require "moontide.duration"
+local events = require "moontide.http.events"
+local exchange = require "moontide.http.exchange"
+local servers = require "moontide.http.server"
+local suggest = require "moontide.suggest"
+
+local http = core.http
+local M = { error = exchange.raise }
+
+---@type moontide.Server[] of the application
+M.servers = {}
+
+local OPTIONS = {
+  name = "string", host = "string", port = "integer", path = "string", fd = "string",
+  accept = "string", reuseport = "boolean", reject_in_drain = "boolean", backlog = "integer",
+  limits = "table", timeouts = "table",
+}
+local LIMITS = {
+  "request_line", "headers", "header_field", "header_count", "trailers", "trailer_count",
+  "chunk_extensions", "body", "requests_per_connection",
+}
+local TIMEOUTS = {
+  "header", "idle", "body_idle", "body_min_rate", "request_total", "write_stall", "accept_drain",
+}
+
+-- ---- options ----------------------------------------------------------------------------------
+
+local function type_of(value)
+  return math.type(value) == "integer" and "integer" or type(value)
+end
+
+local function keys(t)
+  local list = {}
+  for key in pairs(t) do list[#list + 1] = key end
+  table.sort(list)
+  return list
+end
+
+local function check_types(opts)
+  for key, value in pairs(opts) do
+    local want = OPTIONS[key]
+    if not want then
+      error(suggest.unknown("option of tide.http.listen", tostring(key), keys(OPTIONS)), 4)
+    elseif type_of(value) ~= want then
+      error(("tide.http.listen: %s is a%s %s, not %s"):format(key, want == "integer" and "n" or "",
+        want, tostring(value)), 4)
+    end
+  end
+end
+
+local function check_part(part, name, known)
+  local allowed = {}
+  for _, key in ipairs(known) do allowed[key] = true end
+  for key in pairs(part or {}) do
+    if not allowed[key] then
+      error(suggest.unknown("key of " .. name, tostring(key), known), 4)
+    end
+  end
+end
+
+local function check(opts)
+  if type(opts) ~= "table" then error("tide.http.listen: a table of options is wanted", 3) end
+  check_types(opts)
+  check_part(opts.limits, "limits", LIMITS)
+  check_part(opts.timeouts, "timeouts", TIMEOUTS)
+  if opts.port and (opts.port < 0 or opts.port > 65535) then
+    error(("tide.http.listen: port %d is not between 0 and 65535"):format(opts.port), 3)
+  end
+  if not (opts.port or opts.path or opts.fd) then
+    error("tide.http.listen: one of port, path and fd says where to listen", 3)
+  end
+  if opts.accept and opts.accept ~= "early" and opts.accept ~= "ready" then
+    error(("tide.http.listen: accept is \"early\" or \"ready\", not %q"):format(opts.accept), 3)
+  end
+end
+
+-- An inherited socket by its name (LISTEN_FDNAMES).
+local function inherited(name)
+  local known = {}
+  for _, entry in ipairs(core.notify.listen_fds()) do
+    if entry.name == name then return entry.fd end
+    known[#known + 1] = entry.name
+  end
+  error(("tide.http.listen: no inherited socket is named %q (%s)"):format(name,
+    #known > 0 and "there are " .. table.concat(known, ", ") or "none was inherited"), 0)
+end
+
+local function for_core(opts)
+  return {
+    name = opts.name, host = not (opts.path or opts.fd) and (opts.host or "127.0.0.1") or nil,
+    port = opts.port, path = opts.path, backlog = opts.backlog, reuse_port = opts.reuseport,
+    early = opts.accept == "early", reject_in_drain = opts.reject_in_drain,
+  }
+end
+
+-- Limits and timeouts: the listener's own, else those of the configuration.
+local function settings(opts)
+  local all = {}
+  for _, key in ipairs(LIMITS) do
+    all[key] = opts.limits and opts.limits[key] or config.get("limits." .. key)
+  end
+  for _, key in ipairs(TIMEOUTS) do
+    local own = opts.timeouts and opts.timeouts[key]
+    if own and key ~= "body_min_rate" then own = duration.check(own, "timeouts." .. key, 3) end
+    all[key] = own or config.get("timeouts." .. key)
+  end
+  all.backlog = opts.backlog or config.get("limits.backlog")
+  all.health = config.get("manage") == "api"
+  if opts.fd then all.fd = inherited(opts.fd) end
+  return all
+end
+
+-- ---- draining ---------------------------------------------------------------------------------
+
+local function unbind(server)
+  return function()
+    events.complete(server.listener, false, http.unbind)
+  end
+end
+
+-- At the phase's end its task is cancelled; then what is left is ended by force.
+local function drain(server)
+  return function()
+    local ok, err = pcall(events.complete, server.listener, true, http.drain)
+    if ok then return end
+    server.forced = http.force(server.listener, "drain timeout")
+    error(err, 0)
+  end
+end
+
+local function detail(server)
+  return function()
+    local busy, in_flight = http.counts(server.listener)
+    return ("http:%s drain, %d requests, %d connections"):format(server.name, in_flight, busy)
+  end
+end
+
+local function register(server)
+  local shutdown = require "moontide.shutdown"
+  shutdown:builtin_task("service-unbind", "unbind:" .. server.name, unbind(server))
+  shutdown:builtin_task("service-requests-done", "drain:" .. server.name, drain(server),
+    { detail = detail(server) })
+end
+
+local function watch_state()
+  if M.watching then return end
+  M.watching = true
+  require("moontide.states").on_state(function(_, to)
+    if to == "draining" then events.draining:set(true) end
+  end)
+end
+
+-- ---- listening --------------------------------------------------------------------------------
+
+local function must(ok, message)
+  if not ok then error(message, 0) end
+end
+
+local function bind(server)
+  server:compose()
+  http.configure(server.listener, settings(server.opts))
+  must(http.bind(server.listener))
+  server.bound = true
+  core.log.write(1, "http", "bound", "listener", server.name, "address", (server:address()))
+end
+
+local function listen(server)
+  if server.listening then return end
+  must(http.listen(server.listener))
+  server.listening = true
+  core.log.write(1, "http", "listening", "listener", server.name, "address", (server:address()))
+end
+
+local function check_name(name)
+  for _, other in ipairs(M.servers) do
+    if other.name == name then
+      error(("tide.http.listen: a listener named %q is declared already; give each a name"):format(
+        name), 3)
+    end
+  end
+end
+
+---@class moontide.ListenOptions
+---@field name string|nil default "http"
+---@field host string|nil default 127.0.0.1
+---@field port integer|nil 0: any free one
+---@field path string|nil of a Unix socket
+---@field fd string|nil name of an inherited socket
+---@field accept "early"|"ready"|nil
+---@field limits table|nil
+---@field timeouts table|nil
+
+--- Declares a listener. It is bound when the pipelines are sealed and accepts from the phase
+--- `listener` on, or just before ready.
+---@param opts moontide.ListenOptions
+---@return moontide.Server
+function M.listen(opts)
+  check(opts)
+  local name = opts.name or "http"
+  check_name(name)
+  local given = {}
+  for key, value in pairs(opts) do given[key] = value end
+  given.name = name
+  local server = servers.new(for_core(given))
+  server.opts = given
+  M.servers[#M.servers + 1] = server
+  register(server)
+  watch_state()
+  return server
+end
+
+--- Binds all sockets; raises for one that cannot be.
+function M.bind_all()
+  http.limits(config.get("limits.connections"), config.get("limits.in_flight"))
+  local timeout = config.get("timeouts.handler")
+  if timeout and timeout > 0 then require("moontide.http.dispatch").set_timeout(timeout) end
+  for _, server in ipairs(M.servers) do
+    if not server.bound then bind(server) end
+  end
+end
+
+--- Accepts connections from now on; again harmless.
+function M.listen_all()
+  M.bind_all()
+  for _, server in ipairs(M.servers) do listen(server) end
+end
+
+--- Whether an application listener is declared.
+---@return boolean
+function M.has_listener()
+  return #M.servers > 0
+end
+
+--- Opens the management listener, if the configuration wants one.
+function M.manage_open()
+  require("moontide.http.manage").open()
+end
+
+function M.manage_close()
+  require("moontide.http.manage").close()
+end
+
+--- Numbers for metrics: see core/lua/http.c.
+M.stats = http.stats
+
+return M

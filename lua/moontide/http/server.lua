@@ -1,0 +1,156 @@
+--- A server: a listener, its routes and its middleware.
+
+local core = require "moontide.core"
+local dispatch = require "moontide.http.dispatch"
+local suggest = require "moontide.suggest"
+
+local http = core.http
+
+---@class moontide.Server
+---@field name string
+---@field listener userdata
+---@field middleware function[]
+---@field routes table[]
+local Server = {}
+Server.__index = Server
+
+local M = { Server = Server }
+
+local METHODS = { "get", "post", "put", "patch", "delete", "head", "options" }
+local ROUTE_OPTIONS = { "stream", "body_limit" }
+
+-- The script's line that declares a route.
+local function caller_site()
+  for level = 3, 12 do
+    local info = debug.getinfo(level, "Sl")
+    if not info then break end
+    if info.what ~= "C" and not info.source:find("moontide/", 1, true) then
+      return ("%s:%d"):format(info.short_src, info.currentline)
+    end
+  end
+  return "?"
+end
+
+local function check_options(opts, what, level)
+  for key in pairs(opts) do
+    if not (key == "stream" or key == "body_limit") then
+      error(suggest.unknown("option of " .. what, tostring(key), ROUTE_OPTIONS), level + 1)
+    end
+  end
+  local limit = opts.body_limit
+  if limit ~= nil and (math.type(limit) ~= "integer" or limit < 1) then
+    error(what .. ": body_limit is a whole number of bytes", level + 1)
+  end
+end
+
+-- Each middleware gets the request and what comes behind it.
+local function compose(handler, chain)
+  for i = #chain, 1, -1 do
+    local step, inner = chain[i], handler
+    handler = function(req)
+      return step(req, function(again) return inner(again or req, again or req) end)
+    end
+  end
+  return handler
+end
+
+-- The arguments of a route: any middleware and options, then the handler.
+local function parse(what, ...)
+  local n = select("#", ...)
+  local handler = select(n, ...)
+  local opts, chain = {}, {}
+  if n == 0 or type(handler) ~= "function" then
+    error(("%s: the last argument must be the handler, a function"):format(what), 3)
+  end
+  for i = 1, n - 1 do
+    local value = select(i, ...)
+    if type(value) == "function" then
+      chain[#chain + 1] = value
+    elseif type(value) == "table" then
+      check_options(value, what, 3)
+      opts = value
+    else
+      error(("%s: argument %d must be middleware or a table of options, not a %s"):format(what, i,
+        type(value)), 3)
+    end
+  end
+  return handler, opts, chain
+end
+
+--- Declares a route.
+---@param method string
+---@param pattern string "/orders/:id"
+---@param ... function|table middleware and options of this route, then its handler
+---@return moontide.Server self
+function Server:route(method, pattern, ...)
+  if type(method) ~= "string" or type(pattern) ~= "string" then
+    error("server:route: a method and a path are wanted", 2)
+  end
+  local name = method:upper() .. " " .. pattern
+  local handler, opts, chain = parse(name, ...)
+  if self.composed then
+    error(name .. ": routes are declared before the server listens", 2)
+  end
+  local id = dispatch.add(name, compose(handler, chain), caller_site())
+  local ok, message = http.route(self.listener, method, pattern, id, opts.stream or false,
+    opts.body_limit or 0)
+  if not ok then error(message, 2) end
+  self.routes[#self.routes + 1] = id
+  return self
+end
+
+for _, method in ipairs(METHODS) do
+  Server[method] = function(self, pattern, ...)
+    return self:route(method, pattern, ...)
+  end
+end
+
+--- Adds middleware: `fn(req, next)` around each route of the server; the first added is outermost.
+---@param fn fun(req: moontide.Request, next: fun(): ...): ...
+---@return moontide.Server self
+function Server:use(fn)
+  if type(fn) ~= "function" then
+    error(("server:use: middleware is a function, not a %s"):format(type(fn)), 2)
+  end
+  if self.composed then error("server:use: add middleware before the server listens", 2) end
+  self.middleware[#self.middleware + 1] = fn
+  return self
+end
+
+--- Puts the middleware around the routes; once.
+function Server:compose()
+  if self.composed then return end
+  self.composed = true
+  if #self.middleware == 0 then return end
+  for _, id in ipairs(self.routes) do
+    dispatch.wrap(id, function(handler) return compose(handler, self.middleware) end)
+  end
+end
+
+--- Where it listens, once bound.
+---@return string address "127.0.0.1:8080", or the path
+---@return integer port 0 for a Unix socket
+function Server:address()
+  return http.address(self.listener)
+end
+
+---@return integer
+function Server:port()
+  return select(2, http.address(self.listener))
+end
+
+--- Requests it works on now.
+---@return integer
+function Server:in_flight()
+  return select(2, http.counts(self.listener))
+end
+
+---@param opts table what core.http.add takes
+---@return moontide.Server
+function M.new(opts)
+  return setmetatable({
+    name = opts.name, listener = http.add(opts), middleware = {}, routes = {}, opts = opts,
+  }, Server)
+end
+
+return M
