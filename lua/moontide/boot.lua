@@ -67,6 +67,7 @@ end
 
 local function seal_pipeline(pipeline)
   local errors = {}
+  pipeline.graph:configure(config)
   append(errors, pipeline.graph:seal())
   append(errors, pipeline:task_errors())
   pipeline.sealed = true

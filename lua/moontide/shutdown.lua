@@ -24,6 +24,7 @@ function M.reset()
   M.reason, M.completion, M.started_at, M.code, M.later = nil, nil, nil, nil, {}
   M.forced, M.forced_requests = nil, 0
   for _, builtin in ipairs(phases.shutdown) do M:builtin_phase(builtin.name, builtin.opts) end
+  M:builtin_phase(phases.hooks.name, phases.hooks.opts)
 end
 
 --- Whether a shutdown was asked for; it stays so.
