@@ -44,9 +44,9 @@ describe("metrics", function()
     gauge:remove { id = 7 }
     gauge:remove { id = 7 }
     gauge:set(1, { id = "new" })
-    assert.matches('g{id="new"} 1\n', metrics.collect())
+    assert.matches('g{id="new"} 1\n', (metrics.render()))
     gauge:clear()
-    assert.equal("", metrics.collect())
+    assert.equal("", (metrics.render()))
   end)
 
   it("goes up and down", function()
@@ -55,7 +55,7 @@ describe("metrics", function()
     gauge:inc(5)
     gauge:dec(2)
     gauge:dec()
-    assert.matches("g 3\n", metrics.collect())
+    assert.matches("g 3\n", (metrics.render()))
   end)
 
   it("finds a family that is registered again", function()

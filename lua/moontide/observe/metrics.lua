@@ -98,15 +98,25 @@ function M.render(accept)
   return exposition.render(list, exposition.wants_open_metrics(accept))
 end
 
---- The text in the Prometheus format.
----@return string
-function M.collect()
-  return (M.render())
+-- The host's own families; loaded by the first who asks.
+local HOST = { "lifecycle", "workers", "runtime", "http", "process" }
+local host_declared = false
+
+--- What /metrics answers: the script's families and the host's own.
+---@param accept? string
+---@return string text
+---@return string content_type
+function M.collect(accept)
+  if not host_declared then
+    host_declared = true
+    for _, name in ipairs(HOST) do require("moontide.observe.metrics." .. name).declare(M) end
+  end
+  return M.render(accept)
 end
 
 --- Forgets everything (tests).
 function M.reset()
-  by_name, collectors = {}, {}
+  by_name, collectors, host_declared = {}, {}, false
 end
 
 return M

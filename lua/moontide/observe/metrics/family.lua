@@ -136,6 +136,15 @@ function Counter:inc(n, labels)
   if series then series.value = series.value + n end
 end
 
+--- Takes over a total that is counted elsewhere.
+---@param total number
+---@param labels? table<string, any>
+function Counter:mirror(total, labels)
+  check_number(self, total, "mirror", 2)
+  local series = find(self, labels, 2)
+  if series then series.value = total end
+end
+
 ---@class moontide.Gauge : moontide.Family
 local Gauge = setmetatable({}, { __index = Family })
 Gauge.__index = Gauge
@@ -181,6 +190,19 @@ function Histogram:observe(value, labels)
   while i <= #buckets and value > buckets[i] do i = i + 1 end
   series.counts[i] = series.counts[i] + 1
   series.sum = series.sum + value
+end
+
+--- Takes over what was observed elsewhere.
+---@param counts integer[] for each bucket, the one without a bound last; not cumulated
+---@param sum number
+---@param labels? table<string, any>
+function Histogram:mirror(counts, sum, labels)
+  if #counts ~= #self.buckets + 1 then
+    error(("metrics: %s has %d buckets and one without a bound, not %d"):format(self.name,
+      #self.buckets, #counts), 2)
+  end
+  local series = find(self, labels, 2)
+  if series then series.counts, series.sum = table.move(counts, 1, #counts, 1, {}), sum end
 end
 
 -- ---- making one -------------------------------------------------------------------------------
