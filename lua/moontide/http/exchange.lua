@@ -105,7 +105,7 @@ function members:json()
   local text, why = self:body()
   if not text then M.raise(400, "request body: " .. why) end
   local value, message = json.decode(text)
-  if value == nil and message then M.raise(400, "not valid JSON: " .. message) end
+  if value == nil and message then M.raise(400, "the body is not valid JSON") end
   return value
 end
 
