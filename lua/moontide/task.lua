@@ -101,16 +101,13 @@ function M.sleep(d)
   local t = queue.await_point()
   local seconds = scopes.duration(d, "sleep", 2)
   if seconds == 0 then
-    return queue.reschedule(t)
+    return queue.suspend(queue.TURN)
   end
   t.value = core.clock.now() + seconds
   if t.alarm then
     alarm.clear(t)
   end
-  if not (t.deadline or t.cancelled) then
-    queue.defer_alarm(t)
-  end
-  queue.suspend(t, "sleep")
+  queue.suspend(queue.SLEEP)
 end
 
 ---@param what string|nil

@@ -42,14 +42,14 @@ function M.next_at(t)
       at = kill_at
     end
   end
-  if t.source == "sleep" and (not at or t.value < at) then
+  if t.at == queue.SLEEP and (not at or t.value < at) then
     at = t.value
   end
   return at
 end
 
 local function arm(t)
-  if t.state == "waiting" and not t.alarm then
+  if type(t.at) == "table" and not t.alarm then
     local at = M.next_at(t)
     if at then
       local id = add(at)

@@ -17,27 +17,26 @@ function M.holds(shield)
   return shield ~= nil and core.clock.now() < shield.till
 end
 
---- Wakes a waiting task with its cancellation.
+--- Wakes a waiting task with its cancellation, unless a shield is over it. One whose function has
+--- returned waits for its children, which are cancelled with it.
 ---@param t moontide.Task
 local function deliver(t)
-  local source = t.source
-  if t.state ~= "waiting" then
+  local source = t.at
+  if type(source) ~= "table" or source.firm then
     return
   elseif not t.body then
-    t.told = true -- it waits for its children, which are cancelled with it
-    return
-  elseif type(source) == "table" and source.firm then
+    t.told = true
     return
   elseif M.holds(t.shield) then
     alarm.renew(t)
     return
   end
-  t.source = queue.RAISE
-  if type(source) == "table" and source.forget then
-    source:forget(t)
+  t.at = queue.RAISE
+  if source.forget then
+    source:forget()
   end
   alarm.clear(t)
-  queue.ready(t)
+  queue.append(t)
 end
 M.deliver = deliver
 
@@ -85,7 +84,7 @@ end
 --- The task's deadline has passed.
 ---@param t moontide.Task
 function M.expire(t)
-  if t.state == "waiting" then
+  if type(t.at) == "table" then
     t.stack = traceback.of(t)
   end
   local opts = t.opts

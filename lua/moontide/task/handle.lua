@@ -1,8 +1,8 @@
 --- The Task: what spawn returns.
 ---
---- The fields that each task has are set by scope.lua in one constructor; what few tasks have
---- (a name, a shield, a stack) is looked up on demand, and nil-able fields of the hot path hold
---- `false`, so that reading them never comes by here.
+--- A task is one small table, made by scope.lua. Fields that few tasks ever set have their default
+--- in the class; those that are made up when somebody asks (name, state, waiting_on) are getters
+--- behind it.
 local cancel = require "moontide.task.cancel"
 local errors = require "moontide.task.errors"
 local queue = require "moontide.task.queue"
@@ -13,6 +13,7 @@ local waitlist = require "moontide.task.waitlist"
 ---@field id integer
 ---@field name string
 ---@field kind string|nil "phase task", "handler", ...
+---@field at any where it stands; see queue.lua
 ---@field state "ready"|"running"|"waiting"|"done"
 ---@field outcome "ok"|"failed"|"timed_out"|"cancelled"|"interrupted"|"abandoned"|nil
 ---@field error any what it failed with
@@ -27,7 +28,21 @@ local waitlist = require "moontide.task.waitlist"
 local methods = {}
 local Task = { __name = "moontide.Task" }
 
+-- Defaults, so that reading them costs no call of __index.
+methods.alarm = false
+methods.args = 0
+methods.cancelled = false
+methods.joiners = false
+methods.own = false
+
+local last_id = 0
 local getters = {}
+
+function getters.id(t)
+  last_id = last_id + 1
+  rawset(t, "id", last_id)
+  return last_id
+end
 
 function getters.name(t)
   local opts = t.opts
@@ -39,28 +54,32 @@ function getters.kind(t)
   return opts and opts.kind
 end
 
---- What a source of a suspension is called.
-local function describe(source)
+function getters.state(t)
+  local at = t.at
+  if type(at) == "table" then
+    return "waiting"
+  elseif at == queue.DONE then
+    return "done"
+  end
+  return (at == queue.RUNNING or at == queue.FINISHED) and "running" or "ready"
+end
+
+function getters.waiting_on(t)
+  local source = t.at
   if type(source) ~= "table" then
-    return source or nil
+    return nil
   end
   local of = source.of or source
   if of.what then
     return of.what
-  elseif of.scope then
-    return "task " .. of.name
   end
-  return "the tasks of " .. of.name
-end
-
-function getters.waiting_on(t)
-  return t.state == "waiting" and describe(t.source) or nil
+  return (of.scope and "task " or "the tasks of ") .. of.name
 end
 
 function Task.__index(t, key)
-  local method = methods[key]
-  if method then
-    return method
+  local value = methods[key]
+  if value ~= nil then
+    return value
   end
   local get = getters[key]
   return get and get(t)
@@ -83,7 +102,7 @@ local function refuse_self_wait(t, target)
       end
       y = y.scope.owner
     end
-    local source = x.source
+    local source = x.at
     local of = type(source) == "table" and source.of
     x = of and of.scope and of or nil
   end

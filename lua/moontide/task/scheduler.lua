@@ -11,6 +11,10 @@ local resume, create, close = core.coroutine.resume, core.coroutine.create, core
 local xpcall, yield, unpack = core.coroutine.xpcall or xpcall, coroutine.yield, table.unpack
 local clock_now = core.clock.now
 local INTERRUPTED = core.coroutine.interrupted
+local ready, defer_alarm = queue.ready, queue.defer_alarm
+local NEW, RAISE, RUNNING, FINISHED, DONE =
+  queue.NEW, queue.RAISE, queue.RUNNING, queue.FINISHED, queue.DONE
+local AWAIT, SLEEP, TURN = queue.AWAIT, queue.SLEEP, queue.TURN
 
 local M = {
   --- Records of the tasks that were closed because they did not end in their grace: newest last.
@@ -44,37 +48,42 @@ local function on_error(err)
   return err
 end
 
-local function finish(t, ok, value, ...)
-  t.state = "finished"
-  if not ok then
-    t.failed, t.error, t.value = true, value, nil
-  elseif select("#", ...) > 0 then
-    t.value, t.many = table.pack(value, ...), true
-  else
+local function finish(t, value, ...)
+  t.at = FINISHED
+  if select("#", ...) == 0 then
     t.value = value
+  else
+    t.value, t.many = table.pack(value, ...), true
   end
 end
 
-local function run(t, fn, ...)
-  finish(t, xpcall(fn, on_error, ...))
+--- Runs one task after the other, until one raises. What a task was given is in (fn, value).
+local function serve(t, fn, value)
+  while true do
+    local args = t.args
+    if args == 0 then
+      finish(t, fn())
+    elseif args == 1 then
+      finish(t, fn(value))
+    else
+      finish(t, fn(unpack(value, 1, args)))
+    end
+    t, fn, value = yield()
+  end
 end
 
---- What each pooled coroutine runs: one task after the other.
-local function worker(...)
-  run(...)
+--- What each pooled coroutine runs. The xpcall is inside, so that the <close> variables of a task
+--- that raises are closed; it is entered again only after such a one.
+local function worker(t, fn, value)
   while true do
-    run(yield())
+    local _, err = xpcall(serve, on_error, t, fn, value)
+    t = queue.current
+    t.at, t.failed, t.error, t.value = FINISHED, true, err, nil
+    t, fn, value = yield()
   end
 end
 
 local pool, pooled = {}, 0
-
-local function release(co)
-  if pooled < POOL then
-    pooled = pooled + 1
-    pool[pooled] = co
-  end
-end
 
 -- Ends -----------------------------------------------------------------------------------------
 
@@ -145,7 +154,7 @@ local function settle(t, outcome)
     t.outcome = outcome or outcome_of(t)
   end
   local scope, opts = t.scope, t.opts
-  t.state, t.source, t.ended_at = "done", false, queue.now
+  t.at, t.ended_at = DONE, queue.now
   if t.alarm then
     alarm.clear(t)
   end
@@ -185,7 +194,7 @@ local function end_body(t)
       cancel.cancel_below(t, errors.cancelled(("task %s ended: %s"):format(
         t.name, tostring(t.error))))
     end
-    t.state, t.source = "waiting", own
+    t.at = own
     if t.deadline and not t.alarm then
       queue.defer_alarm(t)
     end
@@ -208,8 +217,9 @@ local function cleanup_deadline(t, now)
   return now + alarm.grace
 end
 
---- What came back from a slice that neither awaits nor has finished.
-local function odd_return(t, ok, err)
+--- A slice ended neither in an await nor with its function: the coroutine died (an interruption
+--- that nothing could stop), or was yielded by the task itself.
+local function end_oddly(t, ok, err)
   local co = t.body
   if ok then
     t.stack = traceback.prune(debug.traceback(co))
@@ -220,25 +230,40 @@ local function odd_return(t, ok, err)
   end_body(t)
 end
 
-local function after(t, ok, err)
+--- What the task's slice ended with: an await, the end of its function, or neither.
+local function after(t, ok, mark, source)
   queue.current = nil
-  local state = t.state
-  if state == "waiting" or state == "ready" then
-    return
-  elseif state == "finished" then
-    if t.error ~= INTERRUPTED then
-      release(t.body)
+  if mark == AWAIT then
+    if source == TURN then
+      return ready(t)
+    end
+    t.at = source
+    if not t.alarm and (t.deadline or source == SLEEP or t.cancelled) then
+      defer_alarm(t)
+    end
+  elseif t.at == FINISHED then
+    if t.error ~= INTERRUPTED and pooled < POOL then
+      pooled = pooled + 1
+      pool[pooled] = t.body
     end
     return end_body(t)
+  else
+    return end_oddly(t, ok, mark)
   end
-  odd_return(t, ok, err)
 end
 
-local function start(t, now)
-  if t.cancelled then
-    t.failed, t.error, t.value = true, t.cancelled, nil
-    t.body = false
-    return settle(t)
+--- Ends a task that was cancelled before it began.
+local function drop(t)
+  t.failed, t.error, t.value = true, t.cancelled, nil
+  t.body = false
+  return settle(t)
+end
+
+local function start(t, now, deadline)
+  local cancelled = t.cancelled or t.scope.cancelled
+  if cancelled then
+    t.cancelled = cancelled
+    return drop(t)
   end
   local co
   if pooled > 0 then
@@ -249,14 +274,9 @@ local function start(t, now)
     co = create(worker)
   end
   local fn, value = t.body, t.value
-  t.body, t.value, t.fn = co, nil, fn
-  t.started_at, t.state = now, "running"
+  t.body, t.started_at, t.at = co, now, RUNNING
   queue.current = t
-  if t.many then
-    t.many = false
-    return after(t, resume(co, t.deadline or 0, t, fn, unpack(value, 1, value.n)))
-  end
-  return after(t, resume(co, t.deadline or 0, t, fn, value))
+  return after(t, resume(co, deadline or 0, t, fn, value))
 end
 
 local function step(t, now)
@@ -264,14 +284,16 @@ local function step(t, now)
   if deadline and deadline <= now and not t.cancelled then
     cancel.expire(t)
   end
-  if not t.started_at then
-    return start(t, now)
+  local at = t.at
+  if at == NEW then
+    return start(t, now, deadline)
   elseif not t.body then
     return settle(t)
   end
-  t.state = "running"
+  t.at = RUNNING
   queue.current = t
-  return after(t, resume(t.body, t.cancelled and cleanup_deadline(t, now) or deadline or 0))
+  return after(t, resume(t.body, t.cancelled and cleanup_deadline(t, now) or deadline or 0,
+    at == RAISE))
 end
 
 -- The pump -------------------------------------------------------------------------------------
@@ -340,17 +362,16 @@ function M.abandon(t, now)
     end
     scope = scope.outer
   end
-  local source = t.source
-  if t.outcome or t.state ~= "waiting" or not t.body
-    or type(source) == "table" and source.firm then
+  local source = t.at
+  if type(source) ~= "table" or source.firm or not t.body then
     return -- it goes on by itself once those below it have ended
   end
   t.left = traceback.of(t)
   t.stack = t.stack or t.left
   local co = t.body
-  t.state, t.source = "running", false
-  if type(source) == "table" and source.forget then
-    source:forget(t)
+  t.at = RUNNING
+  if source.forget then
+    source:forget()
   end
   queue.current = t
   local ok, err = close(co)
@@ -366,7 +387,7 @@ end
 --- A waiting task's clock entry is due: its sleep is over, its deadline has passed, a shield ends
 --- or its grace does. What is not due yet gets a new entry.
 function alarm.on_task(t, now)
-  if t.state ~= "waiting" then
+  if type(t.at) ~= "table" then
     return
   elseif t.cancelled then
     local kill_at = alarm.kill_at(t)
@@ -379,7 +400,7 @@ function alarm.on_task(t, now)
   elseif t.deadline and t.deadline <= now then
     return cancel.expire(t)
   end
-  if t.source == "sleep" and t.value <= now then
+  if t.at == SLEEP and t.value <= now then
     return queue.ready(t)
   end
   queue.defer_alarm(t)

@@ -23,9 +23,8 @@ Scope.__index = Scope
 
 local M = {}
 
-local setmetatable, type = setmetatable, type
-local ready = queue.ready
-local last_id = 0
+local select, setmetatable, type = select, setmetatable, type
+local append, ready, NEW = queue.append, queue.ready, queue.NEW
 
 ---@param name string
 ---@param owner moontide.Task|nil
@@ -72,28 +71,23 @@ function M.of(t)
   return scope
 end
 
-local function pack(first, ...)
-  if select("#", ...) == 0 then
-    return first, false
-  end
-  return table.pack(first, ...), true
-end
-
 --- Makes a task. This is the hot path: one table, no closure, no clock entry.
-local function spawn(scope, opts, fn, ...)
-  local value, many = pack(...)
+local function spawn(scope, opts, fn, first, ...)
   local n = scope.n + 1
-  local id = last_id + 1
-  last_id = id
   local t = setmetatable({
-    id = id, scope = scope, slot = n, state = "ready", body = fn, value = value, many = many,
-    source = false, deadline = scope.deadline, alarm = false, cancelled = scope.cancelled or false,
-    own = false, opts = opts, started_at = false, outcome = false, ended_at = false,
+    at = NEW, scope = scope, slot = n, body = fn, value = first, deadline = scope.deadline,
+    opts = opts, started_at = false, ended_at = false,
   }, Task)
   scope.n = n
   scope.members[n] = t
   queue.live = queue.live + 1
-  ready(t)
+  local more = select("#", ...)
+  if more > 0 then
+    t.args, t.value = more + 1, { first, ... }
+  elseif first ~= nil then
+    t.args = 1
+  end
+  append(t)
   return t
 end
 M.spawn = spawn
@@ -148,7 +142,7 @@ function M.remove(scope, t)
   scope.n = n - 1
   if n == 1 then
     local owner = scope.owner
-    if owner and owner.source == scope then
+    if owner and owner.at == scope then
       ready(owner) -- its function has returned; it ends now
     end
     if scope.joiners then
@@ -215,11 +209,10 @@ function Scope:count()
   return self.n
 end
 
---- Its live tasks in the order of their spawning, as they are at the call.
+--- Its live tasks as they are at the call, in no particular order.
 ---@return fun(): moontide.Task|nil
 function Scope:tasks()
   local list = table.move(self.members, 1, self.n, 1, {})
-  table.sort(list, function(a, b) return a.id < b.id end)
   local i = 0
   return function()
     i = i + 1

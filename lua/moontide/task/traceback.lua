@@ -39,7 +39,7 @@ local function stack_of(t)
     return M.prune(debug.traceback("", 2))
   elseif type(t.body) == "thread" then
     return M.prune(debug.traceback(t.body))
-  elseif t.state == "ready" then
+  elseif t.at == queue.NEW then
     return "\t(not started)"
   end
   return "\t(its function has returned)"
@@ -47,11 +47,11 @@ end
 
 local function follow(t, out, depth)
   out[#out + 1] = stack_of(t)
-  local source = t.source
+  local source = t.at
   local of = type(source) == "table" and source.of or source
   if depth >= DEPTH or type(of) ~= "table" then
     return
-  elseif of.outcome == nil and of.join and of.scope then
+  elseif of.scope then
     out[#out + 1] = ("awaiting task %s:"):format(of.name)
     follow(of, out, depth + 1)
   elseif of.tasks then

@@ -25,8 +25,7 @@ local function settle(self)
   end
   self.settled = true
   local t = self.task
-  if t then
-    self.task = nil
+  if t and t.at == self then
     queue.ready(t)
   end
   return true
@@ -62,11 +61,11 @@ end
 function Waiter:wait()
   local t = queue.await_point()
   if not self.settled then
-    if self.task then
+    if self.task and self.task.at == self then
       error("this waiter has a task waiting already: one waiter is for one wait", 2)
     end
     self.task = t
-    queue.suspend(t, self)
+    queue.suspend(self)
   end
   local value = self.value
   if self.failed then
@@ -75,11 +74,6 @@ function Waiter:wait()
     return table.unpack(value, 1, self.n)
   end
   return value
-end
-
---- The waiting task was cancelled: a later wake finds nobody.
-function Waiter:forget()
-  self.task = nil
 end
 
 return M
