@@ -274,7 +274,7 @@ local function start(t, now, deadline)
     co = create(worker)
   end
   local fn, value = t.body, t.value
-  t.body, t.started_at, t.at = co, now, RUNNING
+  t.body, t.fn, t.started_at, t.at = co, fn, now, RUNNING
   queue.current = t
   return after(t, resume(co, deadline or 0, t, fn, value))
 end
@@ -288,7 +288,10 @@ local function step(t, now)
   if at == NEW then
     return start(t, now, deadline)
   elseif not t.body then
-    return settle(t)
+    if at ~= DONE then -- else it was ended while it was queued
+      settle(t)
+    end
+    return
   end
   t.at = RUNNING
   queue.current = t
@@ -351,26 +354,26 @@ local function remember(t, now)
   end
 end
 
---- Closes a task that did not end in its grace, after those below it. Its <close> variables run,
---- but cannot await.
----@param t moontide.Task
-function M.abandon(t, now)
+local abandon
+
+local function abandon_below(t, now, must)
   local scope = t.own
   while scope do
     for child in scope:tasks() do
-      M.abandon(child, now)
+      child.cancelled = child.cancelled or t.cancelled
+      abandon(child, now, must)
     end
     scope = scope.outer
   end
-  local source = t.at
-  if type(source) ~= "table" or source.firm or not t.body then
-    return -- it goes on by itself once those below it have ended
-  end
+end
+
+--- Closes a suspended task for good. Its <close> variables run, but cannot await.
+local function close_now(t, now)
+  local source, co = t.at, t.body
   t.left = traceback.of(t)
   t.stack = t.stack or t.left
-  local co = t.body
   t.at = RUNNING
-  if source.forget then
+  if type(source) == "table" and source.forget then
     source:forget()
   end
   queue.current = t
@@ -380,8 +383,31 @@ function M.abandon(t, now)
     t.left = ("%s\nerror while it was closed: %s"):format(t.left, tostring(err))
   end
   t.body, t.error = false, t.cancelled
+  abandon_below(t, now, true) -- what its <close> variables may have started
   remember(t, now)
   settle(t, "abandoned")
+end
+
+--- Ends a task that did not end in its grace, after those below it. One that only waits for those
+--- below goes on by itself once they are gone, unless its owner is closed as well (`must`).
+---@param t moontide.Task
+---@param now number
+---@param must boolean
+function abandon(t, now, must)
+  local at = t.at
+  local joins = not t.body or type(at) == "table" and at.firm
+  abandon_below(t, now, must or not joins)
+  if not must and (joins or type(at) ~= "table") then
+    if type(t.at) == "table" then
+      defer_alarm(t)
+    end
+  elseif at == NEW then
+    drop(t)
+  elseif not t.body then
+    settle(t)
+  else
+    close_now(t, now)
+  end
 end
 
 --- A waiting task's clock entry is due: its sleep is over, its deadline has passed, a shield ends
@@ -392,7 +418,7 @@ function alarm.on_task(t, now)
   elseif t.cancelled then
     local kill_at = alarm.kill_at(t)
     if kill_at and kill_at <= now then
-      return M.abandon(t, now)
+      return abandon(t, now, false)
     elseif t.shield and t.shield.till <= now then
       cancel.cancel_below(t, t.cancelled)
       return cancel.deliver(t)
