@@ -67,9 +67,11 @@ static int log_enabled(lua_State *L) {
   return 1;
 }
 
+/* set_level(name): as the setting log.level spells it. */
 static int log_set_level(lua_State *L) {
-  tide_log_set_level(tide_lua_host(L)->log,
-                     (tide_log_level)luaL_checkinteger(L, 1));
+  static const char *const names[] = {"debug", "info", "warn", "error", NULL};
+  int level = luaL_checkoption(L, 1, NULL, names);
+  tide_log_set_level(tide_lua_host(L)->log, (tide_log_level)level);
   return 0;
 }
 

@@ -116,7 +116,7 @@ end
 local function apply_config()
   core.log.set_level(config.get("log.level"))
   local format, file = config.get("log.format"), config.get("log.file")
-  if format then core.log.set_format(format) end
+  if format ~= "auto" then core.log.set_format(format) end -- by tty already
   if file then
     local ok, message = core.log.set_file(file)
     if ok == nil then
