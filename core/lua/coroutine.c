@@ -5,8 +5,10 @@
 /* In the registry: the guard, and the table of the originals by name. */
 static const char guard_key, originals_key;
 
-/* ---- for the task library --------------------------------------------------
- */
+/* How long the `<close>` variables of one coroutine may run, together. */
+#define CLOSE_LIMIT (100 * TIDE_MS)
+
+/* ---- for the task library -------------------------------------------------- */
 
 /* A deadline in seconds of core.clock.now(), as the slice wants it. A virtual
  * clock stands still while Lua spins, so there it counts from now in real
@@ -39,6 +41,28 @@ static int resume(lua_State *L) {
   lua_replace(L, 2); /* in the place of the deadline, below the results */
   lua_settop(L, 2 + results);
   return results + 1;
+}
+
+/* close(co, deadline|nil): as coroutine.close, in a slice of its own: what is
+ * closed has shown that it does not end by itself. */
+static int close_task(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
+  lua_State *co = lua_tothread(L, 1);
+  uint64_t deadline = to_deadline(host, lua_tonumber(L, 2));
+  tide_slice slice;
+  int status;
+  luaL_argexpected(L, co != NULL, 1, "coroutine");
+  tide_tracked_check_closable(L, co);
+  if (deadline == 0)
+    deadline = tide_clock_mono() + CLOSE_LIMIT;
+  tide_slice_enter_task(host->interrupt, &slice, co, deadline);
+  status = tide_tracked_reset(L, co);
+  tide_slice_leave(host->interrupt, &slice);
+  lua_pushboolean(L, status == LUA_OK);
+  if (status == LUA_OK)
+    return 1;
+  lua_xmove(co, L, 1);
+  return 2;
 }
 
 static int suspend(lua_State *L) {
@@ -175,11 +199,11 @@ void tide_lua_untrack(lua_State *L) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &originals_key);
 }
 
-/* The library under its own names, so that a script which replaces a global
- * does not change the scheduler. */
+/* The rest of the library under its own names, so that a script which replaces
+ * a global does not change the scheduler. */
 static void copy_library(lua_State *L) {
-  static const char *const names[] = {
-      "create", "wrap", "close", "status", "running", "isyieldable", "yield"};
+  static const char *const names[] = {"create",  "wrap",        "status",
+                                      "running", "isyieldable", "yield"};
   size_t i;
   if (!push_library(L, "coroutine"))
     return;
@@ -192,7 +216,8 @@ static void copy_library(lua_State *L) {
 
 void tide_lua_open_coroutine(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"resume", resume},   {"suspend", suspend}, {"traceback", traceback},
+      {"resume", resume},   {"close", close_task},
+      {"suspend", suspend}, {"traceback", traceback},
       {"pending", pending}, {NULL, NULL},
   };
   tide_interrupt_bind(host->interrupt, L);
@@ -201,4 +226,9 @@ void tide_lua_open_coroutine(lua_State *L, tide_host *host) {
   copy_library(L);
   tide_interrupt_push_value(L);
   lua_setfield(L, -2, "interrupted");
+  /* Lua's own xpcall, for handlers that are known to return. */
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &originals_key);
+  lua_getfield(L, -1, "xpcall");
+  lua_setfield(L, -3, "xpcall");
+  lua_pop(L, 1);
 }

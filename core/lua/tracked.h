@@ -38,4 +38,10 @@ int tide_tracked_run(tide_interrupt *interrupt, lua_State *L, lua_State *co,
 /* The resume alone: the coroutine's frame or slice is the caller's. */
 int tide_tracked_switch(lua_State *L, lua_State *co, int nargs);
 
+/* Raises unless the coroutine is suspended or dead. */
+void tide_tracked_check_closable(lua_State *L, lua_State *co);
+/* Closes it, in a frame of the caller's. Returns the status; but for LUA_OK the
+ * error is on the coroutine's stack. */
+int tide_tracked_reset(lua_State *L, lua_State *co);
+
 #endif

@@ -55,7 +55,7 @@ int tide_tracked_resume(lua_State *L) {
 
 /* ---- close ----------------------------------------------------------------- */
 
-static int reset(lua_State *co, lua_State *L) {
+int tide_tracked_reset(lua_State *L, lua_State *co) {
 #if LUA_VERSION_RELEASE_NUM >= 50406
   return lua_closethread(co, L);
 #else
@@ -64,32 +64,29 @@ static int reset(lua_State *co, lua_State *L) {
 #endif
 }
 
+/* It may be closed when it is suspended or dead. */
+void tide_tracked_check_closable(lua_State *L, lua_State *co) {
+  lua_Debug ar;
+  if (L == co)
+    luaL_error(L, "cannot close a running coroutine");
+  if (lua_status(co) == LUA_OK && lua_getstack(co, 0, &ar))
+    luaL_error(L, "cannot close a normal coroutine"); /* it resumed another */
+}
+
 /* `<close>` variables run in here, so it is a frame like a resume. */
 static int close_coroutine(tide_interrupt *interrupt, lua_State *L,
                            lua_State *co) {
   tide_frame frame;
   int status;
   tide_frame_push(interrupt, &frame, co);
-  status = reset(co, L);
+  status = tide_tracked_reset(L, co);
   tide_frame_pop(interrupt, &frame);
   return status;
 }
 
-/* NULL when it may be closed: suspended or dead; else what it is. */
-static const char *why_open(lua_State *L, lua_State *co) {
-  lua_Debug ar;
-  if (L == co)
-    return "running";
-  if (lua_status(co) == LUA_OK && lua_getstack(co, 0, &ar))
-    return "normal"; /* it has resumed another */
-  return NULL;
-}
-
 int tide_tracked_close(lua_State *L) {
   lua_State *co = check_coroutine(L);
-  const char *open = why_open(L, co);
-  if (open != NULL)
-    return luaL_error(L, "cannot close a %s coroutine", open);
+  tide_tracked_check_closable(L, co);
   if (close_coroutine(tide_guard_interrupt(L), L, co) == LUA_OK) {
     lua_pushboolean(L, 1);
     return 1;
