@@ -181,21 +181,6 @@ static tide_interrupt *bound_to(lua_State *L) {
   return interrupt;
 }
 
-/* The traceback of the innermost state, then of those that resumed it. */
-static void keep_traceback(const tide_interrupt *interrupt, lua_State *L) {
-  const tide_slice *slice = LOAD(slice);
-  const tide_frame *frame = LOAD(top);
-  luaL_checkstack(L, LUA_MINSTACK, NULL);
-  luaL_traceback(L, L, NULL, 0);
-  while (frame != &slice->frame) {
-    frame = frame->parent;
-    lua_pushliteral(L, "\nresumed by:\n");
-    luaL_traceback(L, frame->L, NULL, 0);
-    lua_concat(L, 3);
-  }
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &traceback_key);
-}
-
 static void hook(lua_State *L, lua_Debug *ar) {
   tide_interrupt *interrupt = bound_to(L);
   uint64_t now = tide_clock_mono();
@@ -215,7 +200,8 @@ static void hook(lua_State *L, lua_Debug *ar) {
   if (slice->raises == 1) {
     slice->raised_at = now;
     STORE(count, LOAD(count) + 1);
-    keep_traceback(interrupt, L);
+    tide_interrupt__push_trace(L, LOAD(top), &slice->frame);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &traceback_key);
   }
   tide_interrupt_push_value(L);
   lua_error(L);

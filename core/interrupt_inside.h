@@ -19,6 +19,11 @@ struct tide_interrupt {
   /* Written by the watchdog, read by the handler and the hook. */
   _Atomic uint64_t forced;
 
+  /* Set by the watchdog, cleared by the handler: a poke is on its way. Real-time
+   * signals queue up, and a handler that has a deep stack to walk would else
+   * find the next ones waiting for ever. */
+  _Atomic bool poked;
+
   /* The loop and the handler. */
   _Atomic(tide_slice *) slice;
   _Atomic(tide_frame *) top;
@@ -51,5 +56,10 @@ void tide_interrupt__carry(tide_interrupt *interrupt, tide_slice *running,
                            const tide_slice *from);
 /* Gives a frame that has left the chain its old hook back. */
 void tide_interrupt__restore(tide_interrupt *interrupt, tide_frame *frame);
+
+/* interrupt_trace.c: pushes on L, the running state, its traceback and those of
+ * the states that resumed it. */
+void tide_interrupt__push_trace(lua_State *L, const tide_frame *innermost,
+                                const tide_frame *outermost);
 
 #endif

@@ -24,8 +24,10 @@ static void on_poke(int number) {
   tide_interrupt *interrupt;
   (void)number;
   for (interrupt = atomic_load(&listening); interrupt != NULL;
-       interrupt = interrupt->next)
+       interrupt = interrupt->next) {
     tide_interrupt__arm(interrupt);
+    atomic_store(&interrupt->poked, false);
+  }
   errno = saved;
 }
 
@@ -108,5 +110,8 @@ void tide_interrupt__unlisten(tide_interrupt *interrupt) {
 }
 
 void tide_interrupt_poke(tide_interrupt *interrupt) {
-  pthread_kill(interrupt->thread, claimed);
+  if (atomic_exchange(&interrupt->poked, true))
+    return;
+  if (pthread_kill(interrupt->thread, claimed) != 0)
+    atomic_store(&interrupt->poked, false); /* the queue is full: next time */
 }

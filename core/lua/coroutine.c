@@ -36,11 +36,8 @@ static int resume(lua_State *L) {
   results = tide_tracked_switch(L, co, lua_gettop(L) - 2);
   tide_slice_leave(host->interrupt, &slice);
   lua_pushboolean(L, results >= 0);
-  if (results < 0)
-    results = 1;
   lua_replace(L, 2); /* in the place of the deadline, below the results */
-  lua_settop(L, 2 + results);
-  return results + 1;
+  return lua_gettop(L) - 1;
 }
 
 /* close(co, deadline|nil): as coroutine.close, in a slice of its own: what is

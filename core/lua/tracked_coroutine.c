@@ -47,10 +47,8 @@ int tide_tracked_resume(lua_State *L) {
   int results =
       tide_tracked_run(tide_guard_interrupt(L), L, co, lua_gettop(L) - 1);
   lua_pushboolean(L, results >= 0);
-  if (results < 0)
-    results = 1;
-  lua_insert(L, -(results + 1));
-  return results + 1;
+  lua_replace(L, 1); /* in the place of the coroutine, below the results */
+  return lua_gettop(L);
 }
 
 /* ---- close ----------------------------------------------------------------- */
@@ -107,13 +105,16 @@ static int wrapped_end(lua_State *L, int status, lua_KContext context) {
   return lua_gettop(L);
 }
 
-/* The base of a wrapped coroutine: its body runs under a pcall of ours. An
+/* The base of a wrapped coroutine: its body, the upvalue, runs under a pcall. An
  * error that comes out of a hook leaves hooks forbidden in its coroutine until
  * a pcall there catches it, so without this one a `<close>` variable that spins
  * afterwards could not be stopped. A wrap closes its coroutine at an error in
  * any case, so nobody can tell the difference. */
 static int wrapped_body(lua_State *L) {
-  int status = lua_pcallk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, 0, wrapped_end);
+  int status;
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  status = lua_pcallk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, 0, wrapped_end);
   return wrapped_end(L, status, 0);
 }
 
@@ -148,9 +149,9 @@ int tide_tracked_wrap(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_pushvalue(L, lua_upvalueindex(1));
   co = lua_newthread(L);
-  lua_pushcfunction(co, wrapped_body);
   lua_pushvalue(L, 1);
   lua_xmove(L, co, 1);
+  lua_pushcclosure(co, wrapped_body, 1);
   lua_pushcclosure(L, wrap_call, 2);
   return 1;
 }
