@@ -1,7 +1,6 @@
 #include "log_format.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "log_text.h"
@@ -29,21 +28,33 @@ static void civil_date(int64_t days, int *year, int *month, int *day) {
   *year = (int)(year_of_era + era * 400 + (*month <= 2 ? 1 : 0));
 }
 
-static void format_time(char out[TIME_LENGTH + 1], struct timespec time) {
+/* `width` decimal digits, zeros in front. (printf would take most of the time
+ * that a record takes.) */
+static char *put_digits(char *out, int width, int number, char after) {
+  for (int i = width - 1; i >= 0; i--) {
+    out[i] = (char)('0' + number % 10);
+    number /= 10;
+  }
+  out[width] = after;
+  return out + width + 1;
+}
+
+static void format_time(char out[TIME_LENGTH], struct timespec time) {
   /* A clock that was never set, or one far off, still gives four digits. */
   int64_t seconds = time.tv_sec < 0 ? 0 : (int64_t)time.tv_sec;
   if (seconds > 253402300799) /* the end of 9999 */
     seconds = 253402300799;
   int of_day = (int)(seconds % 86400);
   int year, month, day;
-  char text[96];
 
   civil_date(seconds / 86400, &year, &month, &day);
-  snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year,
-           month, day, of_day / 3600, of_day / 60 % 60, of_day % 60,
-           (int)(time.tv_nsec / 1000000));
-  memcpy(out, text, TIME_LENGTH);
-  out[TIME_LENGTH] = '\0';
+  out = put_digits(out, 4, year, '-');
+  out = put_digits(out, 2, month, '-');
+  out = put_digits(out, 2, day, 'T');
+  out = put_digits(out, 2, of_day / 3600, ':');
+  out = put_digits(out, 2, of_day / 60 % 60, ':');
+  out = put_digits(out, 2, of_day % 60, '.');
+  put_digits(out, 3, (int)(time.tv_nsec / 1000000), 'Z');
 }
 
 static const char *level_name(tide_log_level level) {
@@ -161,28 +172,26 @@ static void put_field(tide_text *text, tide_log_format format,
     text->length = before;
 }
 
+static void put_literal(tide_text *text, const char *s) {
+  tide__text_put(text, s, strlen(s));
+}
+
 /* The part that every line has; it always fits (but for the message). */
 static void put_head(tide_text *text, tide_log_format format,
                      const tide_record *record) {
   const char *component = record->component ? record->component : "host";
   const char *message = record->message ? record->message : "";
-  const char *level = level_name(record->level);
-  char time[TIME_LENGTH + 1];
-  char head[80];
-  int length;
+  bool json = format == TIDE_LOG_JSON;
+  char time[TIME_LENGTH];
 
   format_time(time, record->time);
-  length = snprintf(head, sizeof head,
-                    format == TIDE_LOG_JSON
-                        ? "{\"time\":\"%s\",\"level\":\"%s\",\"component\":"
-                        : "time=%s level=%s component=",
-                    time, level);
-  tide__text_put(text, head, (size_t)length);
+  put_literal(text, json ? "{\"time\":\"" : "time=");
+  tide__text_put(text, time, sizeof time);
+  put_literal(text, json ? "\",\"level\":\"" : " level=");
+  put_literal(text, level_name(record->level));
+  put_literal(text, json ? "\",\"component\":" : " component=");
   put_string(text, format, component, strnlen(component, 256));
-  if (format == TIDE_LOG_JSON)
-    tide__text_put(text, ",\"msg\":", 7);
-  else
-    tide__text_put(text, " msg=", 5);
+  put_literal(text, json ? ",\"msg\":" : " msg=");
   put_string(text, format, message, strnlen(message, TIDE_LOG_LINE));
 }
 

@@ -1,6 +1,5 @@
 #include "log_text.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,8 +167,15 @@ bool tide__text_number(tide_text *text, double number) {
 }
 
 bool tide__text_integer(tide_text *text, int64_t number) {
-  char digits[24];
-  int length = snprintf(digits, sizeof digits, "%" PRId64, number);
+  char digits[20]; /* INT64_MIN has 19 and a sign */
+  char *first = digits + sizeof digits;
+  uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
 
-  return tide__text_put(text, digits, (size_t)length);
+  do {
+    *--first = (char)('0' + left % 10);
+    left /= 10;
+  } while (left > 0);
+  if (number < 0)
+    *--first = '-';
+  return tide__text_put(text, first, (size_t)(digits + sizeof digits - first));
 }

@@ -16,6 +16,9 @@
 #define LEAST_RING (4 * TIDE_LOG_LINE)
 #define CHUNK ((size_t)65536) /* what one write(2) is given: a pipe's size */
 #define STACK ((size_t)256 * 1024)
+/* How long the thread lets lines gather after the first, so that a busy loop
+ * wakes it once and not for each line; ns. */
+#define GATHER ((uint64_t)1000000)
 
 typedef struct target {
   int fd; /* -1: none */
@@ -37,6 +40,7 @@ struct tide_writer {
   bool has_next;
   bool started; /* the thread is there */
   bool idle;    /* ... and waits for work */
+  bool hurry;   /* ... and is not to let lines gather */
   bool writing; /* ... and may be blocked in write(2) */
   bool broken;  /* nobody reads the present target any more */
   bool failing; /* its last write failed: no use in reporting losses yet */
@@ -229,6 +233,16 @@ static void switch_target(tide_writer *writer) {
   writer->torn = false;
 }
 
+/* Sleeps until there is work, and a little longer unless it is urgent. */
+static void wait_for_work(tide_writer *writer) {
+  writer->hurry = false;
+  writer->idle = true;
+  uv_cond_wait(&writer->work, &writer->lock);
+  writer->idle = false;
+  if (!writer->hurry)
+    uv_cond_timedwait(&writer->work, &writer->lock, GATHER);
+}
+
 static void run(void *arg) {
   tide_writer *writer = arg;
 
@@ -239,9 +253,7 @@ static void run(void *arg) {
       uv_cond_broadcast(&writer->progress);
       continue;
     }
-    writer->idle = true;
-    uv_cond_wait(&writer->work, &writer->lock);
-    writer->idle = false;
+    wait_for_work(writer);
   }
   writer->done = true;
   bool abandoned = writer->abandoned;
@@ -268,13 +280,14 @@ static void start_thread(tide_writer *writer) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void wake_thread(tide_writer *writer) {
+static void wake_thread(tide_writer *writer, bool urgent) {
   if (!writer->started)
     start_thread(writer);
-  if (writer->idle) {
-    writer->idle = false;
+  if (writer->idle || (urgent && !writer->hurry))
     uv_cond_signal(&writer->work);
-  }
+  writer->idle = false;
+  if (urgent)
+    writer->hurry = true;
 }
 
 void tide__writer_put(tide_writer *writer, const char *line, size_t length,
@@ -286,7 +299,8 @@ void tide__writer_put(tide_writer *writer, const char *line, size_t length,
     if (broken || !tide__ring_put(&writer->ring, line, length, important))
       writer->dropped++;
     else
-      wake_thread(writer);
+      wake_thread(writer,
+                  important || writer->ring.used > writer->ring.size / 2);
   }
   uv_mutex_unlock(&writer->lock);
 }
@@ -301,7 +315,7 @@ void tide__writer_redirect(tide_writer *writer, int fd, bool owned) {
   writer->next.fd = fd;
   writer->next.owned = owned;
   if (writer->started)
-    wake_thread(writer);
+    wake_thread(writer, true);
   else
     switch_target(writer);
   uv_mutex_unlock(&writer->lock);
@@ -341,7 +355,7 @@ static bool flush_until(tide_writer *writer, uint64_t until) {
   uint64_t dropped = writer->dropped;
 
   if (writer->ring.used > 0)
-    wake_thread(writer);
+    wake_thread(writer, true);
   while (!settled(writer, position, dropped)) {
     if (!wait_progress(writer, until))
       return settled(writer, position, dropped);
@@ -374,7 +388,7 @@ void tide__writer_close(tide_writer *writer, uint64_t timeout_ns) {
   uv_thread_t thread = writer->thread;
   bool started = writer->started;
   if (started)
-    wake_thread(writer);
+    wake_thread(writer, true);
   /* Out of write(2) the thread is done at once, whatever time is left. */
   while (started && !writer->done) {
     if (!writer->writing)
