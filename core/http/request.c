@@ -255,7 +255,8 @@ static bool head_too_long(tide_request *r, size_t seen) {
 /* Framing must stay in proportion to what it carries. */
 static bool framing_too_large(tide_request *r, size_t wire) {
   r->wire_bytes += wire;
-  if (!r->chunked || r->wire_bytes <= 4096 + 3 * r->body_total)
+  if (!r->chunked ||
+      r->wire_bytes <= 4096 + 3 * r->body_total + r->trailer_bytes)
     return false;
   return !tide_request_fail(r, 400, "chunks too small");
 }
