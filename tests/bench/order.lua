@@ -37,7 +37,9 @@ function shapes.layered(count)
   local plan = {}
   for i = 1, count do
     local after = {}
-    for k = 1, math.min(3, i - 1) do after[k] = "phase-" .. math.random(math.max(1, i - 50), i - 1) end
+    for k = 1, math.min(3, i - 1) do
+      after[k] = "phase-" .. math.random(math.max(1, i - 50), i - 1)
+    end
     plan[i] = { name = "phase-" .. i, after = after }
   end
   return plan
