@@ -7,9 +7,9 @@ local servers = require "moontide.http.server"
 local http = core.http
 local M = {}
 
-local function metrics()
-  local text = require("moontide.observe.metrics").collect()
-  return 200, text, { ["Content-Type"] = "text/plain; version=0.0.4; charset=utf-8" }
+local function metrics(req)
+  local text, kind = require("moontide.observe.metrics").collect(req.headers.accept)
+  return 200, text, { ["Content-Type"] = kind }
 end
 
 local function lifecycle()
