@@ -23,26 +23,44 @@ static tide_host **push_holder(lua_State *L) {
   return holder;
 }
 
-int luaopen_moontide(lua_State *L) {
+/* A host for a state that has none. */
+static void ensure_host(lua_State *L) {
   static const char holder_key;
   tide_options options;
   tide_host **holder;
   int rc;
-  if (tide_host__of(L) == NULL) {
-    tide_options_init(&options);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    options.lua = lua_tothread(L, -1);
-    lua_pop(L, 1);
-    options.flags = TIDE_LOG_STDERR;
-    holder = push_holder(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &holder_key);
-    rc = tide_host__new(holder, &options, TIDE_MODE_MODULE);
-    if (rc != 0)
-      return luaL_error(L, "moontide: %s: %s", tide_err_name(rc),
-                        tide_strerror(rc));
-  }
+  if (tide_host__of(L) != NULL)
+    return;
+  tide_options_init(&options);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+  options.lua = lua_tothread(L, -1);
+  lua_pop(L, 1);
+  options.flags = TIDE_LOG_STDERR;
+  holder = push_holder(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &holder_key);
+  rc = tide_host__new(holder, &options, TIDE_MODE_MODULE);
+  if (rc != 0)
+    luaL_error(L, "moontide: %s: %s", tide_err_name(rc), tide_strerror(rc));
+}
+
+static int require(lua_State *L, const char *name) {
   lua_getglobal(L, "require");
-  lua_pushliteral(L, "moontide.init");
+  lua_pushstring(L, name);
   lua_call(L, 1, 1);
+  return 1;
+}
+
+int luaopen_moontide(lua_State *L) {
+  ensure_host(L);
+  return require(L, "moontide.init");
+}
+
+/* The same file, asked for by a part of the library: a host is made, and its
+ * searchers then know the rest. */
+TIDE_API int luaopen_moontide_core(lua_State *L);
+int luaopen_moontide_core(lua_State *L) {
+  ensure_host(L); /* the library it loads has required this by now */
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  lua_getfield(L, -1, "moontide.core");
   return 1;
 }
