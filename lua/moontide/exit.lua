@@ -132,6 +132,7 @@ end
 local function on_idle()
   if core.state.get() ~= "ready" or alive() then return end
   M.leave(reasons.new("script-end"))
+  core.host.wake() -- the pump has had its turn, and the loop is about to block
 end
 
 --- From now on the end of all work is the end of the process.

@@ -65,7 +65,7 @@ describe("as PID 1", function()
     require("luv").kill(init_of(process), "sigterm")
     assert.equal(0, (process:wait()))
     assert.matches("bye", process:stdout())
-    assert.equal("process-terminate", process:wait_log("reason=").reason)
+    process:wait_log { reason = "process-terminate", signal = "SIGTERM" }
   end)
 
   it_contained("ends with 128 and the signal that ended the program", function()

@@ -110,9 +110,11 @@ h_count 1
     assert.matches("a collector failed: .*no luck", warnings[1])
   end)
 
-  it("leaves out families without series", function()
+  it("leaves out families without series, and begins at 0 without labels", function()
     metrics.gauge("g", "G.", { "a" })
     assert.equal("", (metrics.render()))
+    metrics.counter("c_total", "C.")
+    assert.equal("# HELP c_total C.\n# TYPE c_total counter\nc_total 0\n", (metrics.render()))
   end)
 
   it("satisfies promtool", function()

@@ -264,7 +264,10 @@ function M.new(kind, name, help, labels, buckets, level)
     self.buckets = check_buckets(name, buckets, level)
     self.limit = M.MAX_SERIES // (#self.buckets + 3) -- each bucket, +Inf, sum and count
   end
-  return setmetatable(self, CLASSES[kind])
+  setmetatable(self, CLASSES[kind])
+  -- The one series of a family without labels is there from the start, at 0.
+  if #self.labels == 0 then find(self, NONE, 1) end
+  return self
 end
 
 return M
