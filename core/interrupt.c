@@ -131,6 +131,14 @@ lua_State *tide_interrupt_top(const tide_interrupt *interrupt) {
   return top != NULL ? top->L : NULL;
 }
 
+int tide_interrupt_depth(const tide_interrupt *interrupt, int limit) {
+  const tide_frame *frame = interrupt != NULL ? LOAD(top) : NULL;
+  int depth = 0;
+  for (; frame != NULL && depth < limit; frame = frame->parent)
+    depth++;
+  return depth;
+}
+
 uint64_t tide_interrupt_count(const tide_interrupt *interrupt) {
   return interrupt != NULL ? LOAD(count) : 0;
 }

@@ -83,11 +83,6 @@ static int pending(lua_State *L) {
  */
 
 /* The second upvalue, made from the original on the top of the stack. */
-static void no_upvalue(lua_State *L) {
-  lua_pop(L, 1);
-  lua_pushnil(L);
-}
-
 static void trampoline_upvalue(lua_State *L) {
   lua_pop(L, 1);
   tide_tracked_push_trampoline(L);
@@ -103,9 +98,9 @@ static const struct tracked {
   lua_CFunction function;
   void (*upvalue)(lua_State *L);
 } tracked[] = {
-    {"coroutine", "resume", tide_tracked_resume, no_upvalue},
-    {"coroutine", "wrap", tide_tracked_wrap, no_upvalue},
-    {"coroutine", "close", tide_tracked_close, no_upvalue},
+    {"coroutine", "resume", tide_tracked_resume, original_upvalue},
+    {"coroutine", "wrap", tide_tracked_wrap, original_upvalue},
+    {"coroutine", "close", tide_tracked_close, original_upvalue},
     {"_G", "xpcall", tide_tracked_xpcall, trampoline_upvalue},
     {"debug", "sethook", tide_tracked_sethook, original_upvalue},
 };

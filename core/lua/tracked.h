@@ -20,14 +20,14 @@ static inline tide_interrupt *tide_guard_interrupt(lua_State *L) {
   return guard->host != NULL ? guard->host->interrupt : NULL;
 }
 
-/* lua_CFunctions; what further upvalues they want is said at each. */
+/* lua_CFunctions. Their second upvalue is the original, but for xpcall, which
+ * wants what tide_tracked_push_trampoline pushes. */
 int tide_tracked_resume(lua_State *L);
 int tide_tracked_wrap(lua_State *L);
 int tide_tracked_close(lua_State *L);
-int tide_tracked_xpcall(lua_State *L);  /* 2: the trampoline's maker */
-int tide_tracked_sethook(lua_State *L); /* 2: the original */
+int tide_tracked_xpcall(lua_State *L);
+int tide_tracked_sethook(lua_State *L);
 
-/* Pushes what tide_tracked_xpcall wants. */
 void tide_tracked_push_trampoline(lua_State *L);
 
 /* Moves nargs from L to the coroutine, resumes it as a frame of the running

@@ -3,9 +3,17 @@
 
 #include "tracked.h"
 
+/* For a wrong argument: the original raises, in its own words. */
+static int refuse(lua_State *L) {
+  lua_CFunction original = lua_tocfunction(L, lua_upvalueindex(2));
+  original(L);
+  return luaL_argerror(L, 1, "coroutine expected"); /* not reached */
+}
+
 static lua_State *check_coroutine(lua_State *L) {
   lua_State *co = lua_tothread(L, 1);
-  luaL_argexpected(L, co != NULL, 1, "coroutine");
+  if (co == NULL)
+    refuse(L);
   return co;
 }
 
@@ -118,6 +126,19 @@ static int wrapped_body(lua_State *L) {
   return wrapped_end(L, status, 0);
 }
 
+/* Lua limits how deep coroutines nest (about 195), and the pcall counts as one
+ * more: only the outermost get it, so that the limit stays about the same. */
+#define BASE_DEPTH 16
+
+/* Before the first resume: its body is all that is on its stack. */
+static void put_base(tide_interrupt *interrupt, lua_State *co) {
+  lua_Debug ar;
+  if (lua_status(co) == LUA_OK && lua_gettop(co) == 1 &&
+      !lua_getstack(co, 0, &ar) &&
+      tide_interrupt_depth(interrupt, BASE_DEPTH) < BASE_DEPTH)
+    lua_pushcclosure(co, wrapped_body, 1);
+}
+
 static bool is_out_of_memory(lua_State *L) {
   const char *message = lua_tostring(L, -1);
   return strcmp(message, out_of_memory) == 0;
@@ -127,8 +148,10 @@ static bool is_out_of_memory(lua_State *L) {
 static int wrap_call(lua_State *L) {
   tide_interrupt *interrupt = tide_guard_interrupt(L);
   lua_State *co = lua_tothread(L, lua_upvalueindex(2));
-  int results = tide_tracked_run(interrupt, L, co, lua_gettop(L));
-  int status;
+  int results, status;
+  if (interrupt != NULL)
+    put_base(interrupt, co);
+  results = tide_tracked_run(interrupt, L, co, lua_gettop(L));
   if (results >= 0)
     return results;
   status = lua_status(co);
@@ -146,12 +169,12 @@ static int wrap_call(lua_State *L) {
 
 int tide_tracked_wrap(lua_State *L) {
   lua_State *co;
-  luaL_checktype(L, 1, LUA_TFUNCTION);
+  if (!lua_isfunction(L, 1))
+    return refuse(L);
   lua_pushvalue(L, lua_upvalueindex(1));
   co = lua_newthread(L);
   lua_pushvalue(L, 1);
   lua_xmove(L, co, 1);
-  lua_pushcclosure(co, wrapped_body, 1);
   lua_pushcclosure(L, wrap_call, 2);
   return 1;
 }
