@@ -198,12 +198,12 @@ static result by_bytes(const char *text, size_t length) {
   return r;
 }
 
-static void check_row(const row *row, result (*feed)(const char *, size_t),
+static void check_row(const row *it, result (*feed)(const char *, size_t),
                       const char *how) {
-  result r = feed(row->text, strlen(row->text));
-  tide_feed end = row->status == 0 ? TIDE_FEED_DONE : TIDE_FEED_FAIL;
-  if (r.status != row->status || r.end != end)
-    fail_msg("%s (%s): status %d, end %d (%s)", row->name, how, r.status,
+  result r = feed(it->text, strlen(it->text));
+  tide_feed end = it->status == 0 ? TIDE_FEED_DONE : TIDE_FEED_FAIL;
+  if (r.status != it->status || r.end != end)
+    fail_msg("%s (%s): status %d, end %d (%s)", it->name, how, r.status,
              (int)r.end, request.why != NULL ? request.why : "");
 }
 
