@@ -22,7 +22,10 @@
 
 #define GATE_STEP (5 * TIDE_MS)
 #define EMPTYING_CAP (20 * TIDE_MS)
-#define HOLD_STEP (20 * TIDE_MS)
+/* How long until those that hold the drain are looked at again: twice as long
+ * each time, for the first are done within a millisecond. */
+#define HOLD_FIRST TIDE_MS
+#define HOLD_LAST (16 * TIDE_MS)
 
 static void told(tide_listener *listener, bool drain) {
   tide_http *http = listener->http;
@@ -129,7 +132,8 @@ void tide_drain__hold(tide_conn *conn) {
   uint64_t now = tide_http__now(listener->http);
   if (conn->fin_until > now + TIDE_SEC)
     conn->fin_until = now + TIDE_SEC;
-  tide_http__tick_at(listener->http, now + HOLD_STEP);
+  listener->hold_step = HOLD_FIRST;
+  tide_http__tick_at(listener->http, now + HOLD_FIRST);
 }
 
 static void review_holds(tide_listener *listener, uint64_t now) {
@@ -197,7 +201,7 @@ bool tide_drain__turn(tide_listener *listener) {
   }
   /* Those with bytes in their queue are idle still if nothing came of them. */
   if (listener->sweep == NULL && listener->idle > 0)
-    tide_http__tick_at(listener->http, now + HOLD_STEP);
+    tide_http__tick_at(listener->http, now + HOLD_LAST);
   tide_drain__check(listener);
   return listener->sweep != NULL;
 }
@@ -225,8 +229,11 @@ void tide_drain__tick(tide_http *http) {
     review_holds(l, now);
     if (l->idle > 0 && l->sweep == NULL)
       sweep_again(l);
-    if (l->holding > 0)
-      tide_http__tick_at(http, now + HOLD_STEP);
+    if (l->holding > 0) {
+      tide_http__tick_at(http, now + l->hold_step);
+      l->hold_step = l->hold_step * 2 < HOLD_LAST ? l->hold_step * 2
+                                                  : HOLD_LAST;
+    }
     tide_drain__check(l);
   }
 }

@@ -164,6 +164,7 @@ typedef struct tide_listener {
   uint32_t busy;    /* between the first byte of a request and its answer */
   uint32_t idle;    /* waiting for a first byte */
   uint32_t holding; /* our FIN is sent, and a drain waits for theirs */
+  uint64_t hold_step;
   tide_place lists[TIDE_WAIT_KINDS];
 
   tide_unbind unbind;

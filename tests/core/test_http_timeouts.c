@@ -1,0 +1,166 @@
+/* Who waits too long, on a virtual clock. */
+#include "http_helpers.h"
+
+static void settle(void) {
+  for (int i = 0; i < 20; i++)
+    turn();
+}
+
+static int open_virtual(void **state) {
+  int failed = open_default(state);
+  tide_clock_make_virtual(&f.clock);
+  return failed;
+}
+
+static void an_idle_connection_is_closed_silently(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, GET("/hello"));
+  hear(fd, "hello");
+  tide_clock_advance(&f.clock, 75 * TIDE_SEC);
+  settle();
+  say(fd, GET("/hello"));
+  hear(fd, "hello");
+  assert_heard("200 OK");
+  tide_clock_advance(&f.clock, 77 * TIDE_SEC);
+  hear(fd, NULL);
+  assert_string_equal(heard, "<eof>");
+  close(fd);
+}
+
+static void a_silent_connection_is_closed_silently(void **state) {
+  int fd = client();
+  (void)state;
+  settle();
+  tide_clock_advance(&f.clock, 77 * TIDE_SEC);
+  hear(fd, NULL);
+  assert_string_equal(heard, "<eof>");
+  close(fd);
+}
+
+static void the_head_has_ten_seconds_from_its_first_byte(void **state) {
+  int fd = client();
+  (void)state;
+  settle();
+  tide_clock_advance(&f.clock, 60 * TIDE_SEC);
+  say(fd, "GET /hello HT");
+  settle();
+  tide_clock_advance(&f.clock, 6 * TIDE_SEC);
+  say(fd, "TP/1.1\r\nHost");
+  settle();
+  tide_clock_advance(&f.clock, 3 * TIDE_SEC);
+  settle();
+  tide_clock_advance(&f.clock, 2 * TIDE_SEC);
+  hear(fd, NULL);
+  assert_heard("HTTP/1.1 408");
+  close(fd);
+}
+
+static void empty_lines_start_no_timer(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, GET("/hello"));
+  hear(fd, "hello");
+  say(fd, "\r\n");
+  settle();
+  tide_clock_advance(&f.clock, 20 * TIDE_SEC);
+  settle();
+  say(fd, GET("/hello"));
+  hear(fd, "hello");
+  assert_heard("200 OK");
+  close(fd);
+}
+
+static void bytes_that_are_here_already_are_read_first(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, GET("/hello"));
+  hear(fd, "hello");
+  say(fd, GET("/hello")); /* the loop was busy until long after */
+  tide_clock_advance(&f.clock, 76 * TIDE_SEC + 5 * TIDE_MS);
+  hear(fd, "hello");
+  assert_heard("200 OK");
+  close(fd);
+}
+
+static void a_body_may_not_pause_for_long(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
+  WAIT(f.started == 1);
+  tide_clock_advance(&f.clock, 29 * TIDE_SEC);
+  assert_non_null(held());
+  tide_clock_advance(&f.clock, 2 * TIDE_SEC);
+  hear(fd, NULL);
+  assert_heard("HTTP/1.1 408");
+  assert_null(held());
+  close(fd);
+}
+
+static void a_body_in_drops_is_too_slow(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n");
+  WAIT(f.started == 1);
+  for (int i = 0; i < 3; i++) {
+    tide_clock_advance(&f.clock, 4 * TIDE_SEC);
+    send(fd, "x", 1, MSG_NOSIGNAL);
+    settle();
+  }
+  hear(fd, NULL);
+  assert_heard("HTTP/1.1 408");
+  close(fd);
+}
+
+static void a_reader_that_stalls_is_reset(void **state) {
+  static char piece[65536];
+  bool full = false;
+  tide_answer answer = {.status = 200};
+  int fd = client();
+  (void)state;
+  say(fd, GET("/stream"));
+  WAIT(held() != NULL);
+  tide_exchange_begin(held(), &answer);
+  for (int i = 0; i < 1000 && !full; i++)
+    tide_exchange_write(held(), piece, sizeof piece, &full);
+  settle();
+  tide_clock_advance(&f.clock, 31 * TIDE_SEC);
+  settle();
+  tide_clock_advance(&f.clock, 31 * TIDE_SEC);
+  assert_null(held());
+  assert_int_equal(tide_work_active(&f.work), 0);
+  close(fd);
+}
+
+static void a_client_that_never_closes_is_let_go(void **state) {
+  tide_http_stats stats;
+  int fd = client();
+  (void)state;
+  say(fd, GET_CLOSE("/hello"));
+  hear(fd, NULL);
+  assert_heard("hello<eof>");
+  tide_http_get_stats(f.http, &stats);
+  assert_int_equal(stats.connections, 1);
+  tide_clock_advance(&f.clock, 3 * TIDE_SEC);
+  settle();
+  tide_http_get_stats(f.http, &stats);
+  assert_int_equal(stats.connections, 0);
+  close(fd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_virtual, close_room)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(an_idle_connection_is_closed_silently),
+      TEST(a_silent_connection_is_closed_silently),
+      TEST(the_head_has_ten_seconds_from_its_first_byte),
+      TEST(empty_lines_start_no_timer),
+      TEST(bytes_that_are_here_already_are_read_first),
+      TEST(a_body_may_not_pause_for_long),
+      TEST(a_body_in_drops_is_too_slow),
+      TEST(a_reader_that_stalls_is_reset),
+      TEST(a_client_that_never_closes_is_let_go),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
