@@ -83,26 +83,25 @@ static int log_set_format(lua_State *L) {
   return 0;
 }
 
-/* true, or nil and a message that names the file. */
-static int push_result(lua_State *L, int err, const char *path) {
+/* true, or nil and a message. */
+static int push_result(lua_State *L, int err) {
   if (err == 0) {
     lua_pushboolean(L, 1);
     return 1;
   }
   lua_pushnil(L);
-  lua_pushfstring(L, "log.file: cannot open %s for writing: %s", path,
-                  strerror(-err));
+  lua_pushfstring(L, "it cannot be opened for writing: %s", strerror(-err));
   return 2;
 }
 
 static int log_set_file(lua_State *L) {
   const char *path = luaL_optstring(L, 1, "");
 
-  return push_result(L, tide_log_set_file(tide_lua_host(L)->log, path), path);
+  return push_result(L, tide_log_set_file(tide_lua_host(L)->log, path));
 }
 
 static int log_reopen(lua_State *L) {
-  return push_result(L, tide_log_reopen(tide_lua_host(L)->log), "it anew");
+  return push_result(L, tide_log_reopen(tide_lua_host(L)->log));
 }
 
 /* flush(seconds) -> whether all has left. Blocks that long at most. */

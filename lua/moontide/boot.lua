@@ -112,11 +112,17 @@ function M.seal()
   return errors
 end
 
+-- What the log looks like: from as early on as it is known, for the main chunk writes to it too.
+local function apply_log()
+  core.log.set_level(config.get("log.level"))
+  local format = config.get("log.format")
+  if format ~= "auto" then core.log.set_format(format) end -- by tty already
+end
+
 -- What of the configuration the core keeps for itself.
 local function apply_config()
-  core.log.set_level(config.get("log.level"))
-  local format, file = config.get("log.format"), config.get("log.file")
-  if format ~= "auto" then core.log.set_format(format) end -- by tty already
+  apply_log()
+  local file = config.get("log.file")
   if file then
     local ok, message = core.log.set_file(file)
     if ok == nil then
@@ -236,6 +242,7 @@ end
 ---@param settings table
 function M.configure(settings)
   config.set(settings, require("moontide.pipeline.pipeline").caller_site())
+  apply_log()
 end
 
 --- Takes the compiled script; nothing runs yet.
@@ -250,6 +257,7 @@ function M.start()
   local main = M.main
   M.started_at = core.clock.now()
   config.load_env(core.host.environ())
+  apply_log()
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
     timeout = M.MAIN_LIMIT,
