@@ -73,9 +73,11 @@ int tide_host__open_signals(tide_host *host) {
   return rc;
 }
 
+/* Without TIDE_EXIT a total never ends the process, callback or not. */
 static void on_overrun(void *arg, tide_total which) {
   tide_host *host = arg;
-  host->options.on_overrun(host->options.arg, which == TIDE_TOTAL_SHUTDOWN);
+  if (host->options.on_overrun != NULL)
+    host->options.on_overrun(host->options.arg, which == TIDE_TOTAL_SHUTDOWN);
 }
 
 int tide_host__watch(tide_host *host) {
@@ -93,7 +95,7 @@ int tide_host__watch(tide_host *host) {
   options.shutdown_total = host->shutdown_timeout_ms >= 0
                                ? (uint64_t)host->shutdown_timeout_ms * TIDE_MS
                                : SHUTDOWN_TOTAL_DEFAULT;
-  if (!(host->flags & TIDE_EXIT) && host->options.on_overrun != NULL)
+  if (!(host->flags & TIDE_EXIT))
     options.on_overrun = on_overrun;
   rc = tide_watchdog_start(&host->watchdog, &options);
   if (rc == 0 && host->signals != NULL)
