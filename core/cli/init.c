@@ -155,8 +155,6 @@ int tide_init_maybe(const char *mode) {
   if (program < 0) {
     int err = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
-    fprintf(stderr, "moontide: running without an init of its own: fork: %s\n",
-            strerror(err));
     return -err;
   }
   if (program > 0)

@@ -14,8 +14,8 @@ const char *tide_init_mode(int argc, char **argv);
 
 /* Forks when `mode` is "on", or when it is "auto" (or anything but "off") and
  * this is PID 1. Returns 0 in the process that goes on as the program, with the
- * signal mask it came with, or a negative errno when there could be no fork. The
- * init never returns: it ends with the program's exit code, or 128 + the
+ * signal mask it came with, or a negative errno when there could be no fork.
+ * The init never returns: it ends with the program's exit code, or 128 + the
  * signal that ended it. Call it first, with one thread. */
 int tide_init_maybe(const char *mode);
 

@@ -5,10 +5,12 @@
  * it needs. The host is made first, so that a signal that comes while the
  * arguments are read is already its own.
  */
+#include <fcntl.h>
 #include <lauxlib.h>
 #include <lua.h>
 #include <moontide.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "init.h"
 
@@ -64,11 +66,23 @@ static int run_script(tide_host *host, const char *script) {
   return 1;
 }
 
+/* A standard stream that is closed would be the next descriptor to be opened,
+ * and the log would go into whatever that is. */
+static void open_streams(void) {
+  int fd;
+  do
+    fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0)
+    close(fd);
+}
+
 int main(int argc, char **argv) {
   tide_host *host;
   tide_options options;
   const char *script = NULL;
   int rc;
+  open_streams();
   rc = tide_init_maybe(tide_init_mode(argc, argv));
   if (rc != 0) {
     fprintf(stderr, "moontide: cannot fork the init: %s\n", tide_strerror(rc));

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 /* It belongs to the program, not to the library. */
-#include "cli/init.c"
+#include "cli/init.c" /* NOLINT(bugprone-suspicious-include) */
 
 static int to_test[2]; /* what the program under the init has to say */
 
@@ -229,9 +229,13 @@ static void the_program_does_not_outlive_its_init(void **state) {
   close(to_test[0]);
 }
 
+static bool is_our_pid(const char *value) {
+  return value != NULL && strtol(value, NULL, 10) == getpid();
+}
+
 static int tell_addressee(void) {
-  say(atoi(getenv("LISTEN_PID")) == getpid());
-  say(atoi(getenv("WATCHDOG_PID")) == getpid());
+  say(is_our_pid(getenv("LISTEN_PID")));
+  say(is_our_pid(getenv("WATCHDOG_PID")));
   return 0;
 }
 

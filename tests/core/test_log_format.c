@@ -15,7 +15,8 @@ static const char *value_of(tide_log_format format, tide_field field) {
 
   const char *found = strstr(line, format == TIDE_LOG_JSON ? "\"k\":" : " k=");
   assert_non_null(found);
-  strcpy(value, found + (format == TIDE_LOG_JSON ? 4 : 3));
+  snprintf(value, sizeof value, "%s",
+           found + (format == TIDE_LOG_JSON ? 4 : 3));
   if (format == TIDE_LOG_JSON) {
     assert_int_equal(value[strlen(value) - 1], '}');
     value[strlen(value) - 1] = '\0';

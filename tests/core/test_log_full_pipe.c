@@ -43,15 +43,18 @@ static void overflow(tide_log *log) {
 
 /* The reader comes back: all that the pipe held and that comes after it. */
 static char *read_while_flushing(tide_log *log) {
-  char *all = calloc(1, 1);
+  char *all = NULL;
+  size_t length = 0;
   bool flushed;
 
   do {
     flushed = tide_log_flush(log, SECOND / 100);
     char *part = read_all(ends[0]);
-    all = realloc(all, strlen(all) + strlen(part) + 1);
+    size_t more = strlen(part);
+    all = realloc(all, length + more + 1);
     assert_non_null(all);
-    strcat(all, part);
+    memcpy(all + length, part, more + 1);
+    length += more;
     free(part);
   } while (!flushed);
   return all;

@@ -68,7 +68,8 @@ end
 ---@param pipeline moontide.ReportPipeline with blame and chain
 function M.write(pipeline)
   local listed, count = tasks(pipeline)
-  core.log.write(pipeline.outcome == "failed" and 2 or 1, "report",
+  local level = pipeline.outcome == "failed" and 2 or (count == 0 and 0 or 1)
+  core.log.write(level, "report",
     ("%s %s in %s"):format(pipeline.kind, pipeline.outcome, brief(pipeline.seconds)),
     "pipeline", pipeline.kind, "outcome", pipeline.outcome,
     "duration_ms", math.floor(pipeline.seconds * 1000 + 0.5),
