@@ -17,14 +17,20 @@ function M.repair(text)
   return table.concat(parts)
 end
 
+-- Every float reads back from 17 digits, most do from 15.
+local DIGITS = { "%.15g", "%.16g", "%.17g" }
+
 --- The shortest decimal that reads back as the same float, with a point in every locale.
 ---@param number number finite
 ---@return string
 function M.float(number)
-  for precision = 15, 17 do
-    local text = ("%." .. precision .. "g"):format(number):gsub(",", ".")
-    if precision == 17 or tonumber(text) == number then return text end
+  local text
+  for _, digits in ipairs(DIGITS) do
+    text = digits:format(number)
+    if tonumber(text) == number then break end
   end
+  if text:find(",", 1, true) then text = text:gsub(",", ".") end
+  return text
 end
 
 return M

@@ -1,5 +1,5 @@
 /* The fork-style init, as a subreaper: what PID 1 does, without being it. (The
- * real PID 1 is in tests/e2e/pid1_spec.lua.) */
+ * real PID 1 is in tests/e2e.) */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
