@@ -117,6 +117,10 @@ void tide_interrupt_running(const tide_interrupt *interrupt,
                             tide_running *running);
 /* Asks the loop thread to look whether its slice is late. */
 void tide_interrupt_poke(tide_interrupt *interrupt);
+/* Has the kernel do that at a point of tide_clock_mono() and every so often from
+ * then on; 0: no more. Returns false when there is no timer for it. */
+bool tide_interrupt_poke_at(tide_interrupt *interrupt, uint64_t at,
+                            uint64_t every);
 /* This slice must end whatever its deadline (0: none must). */
 void tide_interrupt_force(tide_interrupt *interrupt, uint64_t id);
 /* Slices that need the watchdog earlier than it would wake ring this alarm

@@ -7,6 +7,8 @@
 #ifndef TIDE_INTERRUPT_INSIDE_H
 #define TIDE_INTERRUPT_INSIDE_H
 
+#include <time.h>
+
 #include "interrupt.h"
 
 struct tide_interrupt {
@@ -32,6 +34,8 @@ struct tide_interrupt {
   _Atomic bool busy;  /* the loop is at work on hooks: the handler keeps out
                          and the next poke, 2 ms later, finds its work */
 
+  timer_t timer; /* pokes; the watchdog sets it */
+  bool has_timer;
   tide_alarm *alarm;
   pthread_t thread;
   tide_interrupt *next; /* of the same thread */

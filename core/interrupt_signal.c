@@ -1,5 +1,9 @@
 /* interrupt_signal.c: the real-time signal that pokes a loop thread.
  *
+ * It comes from a timer of the kernel's, which the watchdog sets beforehand: so
+ * a loop thread that spins is poked on time also where the watchdog's thread
+ * waits for a processor itself.
+ *
  * The handler finds the interrupts of its own thread in a thread-local list, so
  * it needs no lock and trusts nothing that a signal carries: whoever sends it
  * only makes the thread look at its own slices.
@@ -7,9 +11,16 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 #include <uv.h>
 
+#include "clock.h"
 #include "interrupt_inside.h"
+
+#ifndef sigev_notify_thread_id /* older C libraries do not name it */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 /* Read by the handler: initial-exec, so that the access never allocates. */
 static _Thread_local _Atomic(tide_interrupt *) listening
@@ -70,6 +81,18 @@ static void unblock(int number) {
   pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* Without the timer (the limit on pending signals counts timers) the watchdog's
+ * thread sends the signal itself. */
+static void make_timer(tide_interrupt *interrupt) {
+  struct sigevent event;
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_notify_thread_id = gettid();
+  event.sigev_signo = claimed;
+  interrupt->has_timer =
+      timer_create(CLOCK_MONOTONIC, &event, &interrupt->timer) == 0;
+}
+
 int tide_interrupt__listen(tide_interrupt *interrupt) {
   int rc = 0;
   pthread_mutex_lock(&claim_lock);
@@ -84,6 +107,7 @@ int tide_interrupt__listen(tide_interrupt *interrupt) {
     return rc;
   interrupt->next = atomic_load(&listening);
   atomic_store(&listening, interrupt);
+  make_timer(interrupt);
   return 0;
 }
 
@@ -102,6 +126,8 @@ static void unlist(tide_interrupt *interrupt) {
 }
 
 void tide_interrupt__unlisten(tide_interrupt *interrupt) {
+  if (interrupt->has_timer)
+    timer_delete(interrupt->timer);
   unlist(interrupt);
   pthread_mutex_lock(&claim_lock);
   if (--users == 0)
@@ -114,4 +140,17 @@ void tide_interrupt_poke(tide_interrupt *interrupt) {
     return;
   if (pthread_kill(interrupt->thread, claimed) != 0)
     atomic_store(&interrupt->poked, false); /* the queue is full: next time */
+}
+
+static struct timespec to_timespec(uint64_t ns) {
+  return (struct timespec){.tv_sec = (time_t)(ns / TIDE_SEC),
+                           .tv_nsec = (long)(ns % TIDE_SEC)};
+}
+
+bool tide_interrupt_poke_at(tide_interrupt *interrupt, uint64_t at,
+                            uint64_t every) {
+  struct itimerspec when = {.it_value = to_timespec(at),
+                            .it_interval = to_timespec(every)};
+  return interrupt->has_timer &&
+         timer_settime(interrupt->timer, TIMER_ABSTIME, &when, NULL) == 0;
 }

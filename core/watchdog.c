@@ -29,7 +29,7 @@
 #define FORCE_AGAIN (100 * TIDE_MS)
 
 /* How often a late slice is poked: the steps of interrupt.h need some
- * precision; a long C call only needs to be found once it returns. */
+ * precision; a long C call only needs to be found once it has returned. */
 #define POKE_EVERY (2 * TIDE_MS)
 #define POKE_SLOWLY (20 * TIDE_MS)
 #define POKE_SLOWLY_AFTER (200 * TIDE_MS)
@@ -64,6 +64,9 @@ struct tide_watchdog {
   uint64_t idle_id;    /* last_id when it last looked */
   uint64_t forced_id;
   uint64_t forced_at;
+  uint64_t poke_at; /* how the timer is set */
+  uint64_t poke_every;
+  bool timer_set;
   uint64_t rung_at;
 };
 
@@ -131,30 +134,30 @@ static uint64_t look_at_totals(tide_watchdog *watchdog, uint64_t now) {
 
 /* ---- slices ---------------------------------------------------------------- */
 
-/* When nothing is late: wake up for the deadline, and look now and then whether
- * Lua still runs at all. Without a slice since the last look, only an entry
- * wakes the thread, by the alarm. */
-static uint64_t watch_idle(tide_watchdog *watchdog, const tide_running *running,
-                           uint64_t now) {
-  uint64_t next = TIDE_NEVER;
-  if (running->last_id != watchdog->idle_id)
-    next = now + LOOK_AGAIN;
-  watchdog->idle_id = running->last_id;
-  if (running->id != 0 && running->deadline != 0)
-    next = earlier(next, running->deadline);
-  return next;
+/* Has the loop thread poked from `at` on, until a later look finds that it need
+ * not be. The timer may then be set for a slice that has long ended: a look at
+ * `at` is due in any case. Returns when. */
+static uint64_t poke_from(tide_watchdog *watchdog, uint64_t at, uint64_t now) {
+  uint64_t every = now > at + POKE_SLOWLY_AFTER ? POKE_SLOWLY : POKE_EVERY;
+  if (at != watchdog->poke_at || every != watchdog->poke_every) {
+    watchdog->poke_at = at;
+    watchdog->poke_every = every;
+    watchdog->timer_set = tide_interrupt_poke_at(watchdog->interrupt, at, every);
+  }
+  if (at == 0)
+    return TIDE_NEVER;
+  if (now < at)
+    return at;
+  if (!watchdog->timer_set)
+    tide_interrupt_poke(watchdog->interrupt);
+  return now + every;
 }
 
-static uint64_t poke(tide_watchdog *watchdog, uint64_t late_since,
-                     uint64_t now) {
-  tide_interrupt_poke(watchdog->interrupt);
-  return now + (now - late_since < POKE_SLOWLY_AFTER ? POKE_EVERY
-                                                     : POKE_SLOWLY);
-}
-
-/* A stop signal that nobody takes up: the slice that runs must end. */
-static uint64_t watch_signal(tide_watchdog *watchdog,
-                             const tide_running *running, uint64_t now) {
+/* A stop signal that nobody takes up: whatever slice runs then must end, and
+ * after it, with less patience, the next. Returns when to look again; sets
+ * *poke to when the loop must be poked, if it must. */
+static uint64_t watch_signal(tide_watchdog *watchdog, uint64_t id,
+                             uint64_t now, uint64_t *poke) {
   uint64_t at = atomic_load(&watchdog->signal_at);
   uint64_t when;
   if (at == 0) {
@@ -163,23 +166,33 @@ static uint64_t watch_signal(tide_watchdog *watchdog,
     watchdog->forced_id = 0;
     return TIDE_NEVER;
   }
-  when = watchdog->forced_id == 0 ? at + SIGNAL_PATIENCE
-                                  : watchdog->forced_at + FORCE_AGAIN;
-  if (running->id != watchdog->forced_id) {
+  if (id == 0 || id != watchdog->forced_id) {
+    when = watchdog->forced_id == 0 ? at + SIGNAL_PATIENCE
+                                    : watchdog->forced_at + FORCE_AGAIN;
     if (now < when)
       return when;
-    if (running->id == 0)
+    if (id == 0)
       return now + POKE_EVERY; /* between two slices */
-    watchdog->forced_id = running->id;
+    watchdog->forced_id = id;
     watchdog->forced_at = now;
-    tide_interrupt_force(watchdog->interrupt, running->id);
+    tide_interrupt_force(watchdog->interrupt, id);
   }
-  return poke(watchdog, watchdog->forced_at, now);
+  *poke = watchdog->forced_at;
+  return TIDE_NEVER;
+}
+
+/* While Lua runs now and then, look whether it still does; if no slice has begun
+ * since the last look, only an entry wakes the thread, by the alarm. */
+static uint64_t watch_idle(tide_watchdog *watchdog, uint64_t last_id,
+                           uint64_t now) {
+  bool idle = last_id == watchdog->idle_id;
+  watchdog->idle_id = last_id;
+  return idle ? TIDE_NEVER : now + LOOK_AGAIN;
 }
 
 static uint64_t look_at_slice(tide_watchdog *watchdog, uint64_t now) {
   tide_running running;
-  uint64_t next;
+  uint64_t next, poke;
   if (watchdog->interrupt == NULL)
     return TIDE_NEVER;
   tide_interrupt_running(watchdog->interrupt, &running);
@@ -187,10 +200,10 @@ static uint64_t look_at_slice(tide_watchdog *watchdog, uint64_t now) {
     watchdog->seen_id = running.id;
     watchdog->seen_since = now;
   }
-  next = watch_signal(watchdog, &running, now);
-  if (running.id != 0 && running.deadline != 0 && now >= running.deadline)
-    return earlier(next, poke(watchdog, running.deadline, now));
-  return earlier(next, watch_idle(watchdog, &running, now));
+  poke = running.id != 0 ? running.deadline : 0;
+  next = watch_signal(watchdog, running.id, now, &poke);
+  next = earlier(next, watch_idle(watchdog, running.last_id, now));
+  return earlier(next, poke_from(watchdog, poke, now));
 }
 
 /* ---- the thread ------------------------------------------------------------ */
