@@ -6,6 +6,7 @@ local config = require "moontide.config"
 local exit = require "moontide.exit"
 local record = require "moontide.pipeline.record"
 local shutdown = require "moontide.shutdown"
+local site = require "moontide.site"
 local startup = require "moontide.startup"
 local task = require "moontide.task"
 
@@ -21,9 +22,6 @@ M.MAIN_LIMIT = 30
 ---@field parked boolean it waits in run_until_terminated
 M.main = { parked = false }
 
--- The library's own files, as they appear in the source of a function: "@moontide/" in the binary.
-local LIBRARY = debug.getinfo(1, "S").source:match("^(.*/)boot%.lua$") or "@moontide/"
-
 -- ---- errors of the script -------------------------------------------------------------------------
 
 -- Whether the library refused what the script gave it: the error was raised by a function of the
@@ -34,8 +32,8 @@ local function refused(err)
     local info = debug.getinfo(level, "S")
     if not info then return false end
     if info.what ~= "C" then
-      local source = info.source
-      return source:sub(1, #LIBRARY) == LIBRARY and not source:find("/task", #LIBRARY, true)
+      local file = site.library_file(info.source)
+      return file ~= nil and not file:find "^task"
     end
   end
   return false
@@ -241,7 +239,7 @@ end
 --- `tide.config { ... }`: the script's settings, once, before the pipelines are sealed.
 ---@param settings table
 function M.configure(settings)
-  config.set(settings, require("moontide.pipeline.pipeline").caller_site())
+  config.set(settings, site.caller())
   apply_log()
 end
 

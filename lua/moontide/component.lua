@@ -4,6 +4,7 @@
 -- and so that stops run in reverse order of the finished starts: the hooks are LIFO by nature; in a
 -- stop_phase of its own choice a stop waits for those of later starts.
 
+local fail = require("moontide.site").fail
 local options = require "moontide.options"
 local shutdown = require "moontide.shutdown"
 local startup = require "moontide.startup"
@@ -92,15 +93,15 @@ end
 ---@param opts { needs: string|string[], start: function, stop: function, check: function|table, retry: table, stop_phase: string, timeout: number|string, stop_timeout: number|string }
 ---@return moontide.Component
 function M.new(name, opts)
-  options.name("component", name, 1)
+  options.name("component", name)
   local what = ("component %q"):format(name)
-  local checked = options.check(what, opts, SPECS, {}, 1)
-  if components[name] then error(what .. " is declared already", 2) end
+  local checked = options.check(what, opts, SPECS, {})
+  if components[name] then fail(what .. " is declared already") end
   if checked.stop_phase and not shutdown.tasks[checked.stop_phase] then
-    error(what .. ": " .. require("moontide.suggest").unknown("shutdown phase", checked.stop_phase,
-      shutdown.names), 2)
+    fail(what .. ": " .. require("moontide.suggest").unknown("shutdown phase",
+      checked.stop_phase, shutdown.names))
   end
-  checked.site = require("moontide.pipeline.pipeline").caller_site()
+  checked.site = require("moontide.site").caller()
   local self = setmetatable({ name = name, opts = checked, state = "idle" }, Component)
   declare(self)
   components[name] = self

@@ -101,6 +101,13 @@ local function policy(kind)
   return config.get(kind == "task" and "uncaught.task" or "uncaught.callback")
 end
 
+-- The core hands over an error with its stack in one text.
+local function split(text)
+  local at = text:find("\nstack traceback:\n", 1, true)
+  if not at then return text, "" end
+  return text:sub(1, at - 1), text:sub(at + #"\nstack traceback:\n")
+end
+
 --- An error that nobody caught: a record, a count, and by policy the end of the process.
 ---@param kind string "task", "luv callback", "timer", ...
 ---@param err any
@@ -108,10 +115,10 @@ end
 function M.on_uncaught(kind, err, fields)
   if M.is_exit(err) then return end
   fields = fields or {}
-  local text = record.text(err)
+  local text, stack = split(record.text(err))
   M.uncaught[kind] = (M.uncaught[kind] or 0) + 1
   write(3, "lifecycle", ("uncaught error in a %s: %s"):format(kind, text), "kind", kind,
-    "task", fields.task or "", "traceback", fields.traceback or "")
+    "task", fields.task or "", "traceback", fields.traceback or stack)
   if policy(kind) == "log" then return end
   M.leave(reasons.new("uncaught-error", { text = text, source = kind }))
 end

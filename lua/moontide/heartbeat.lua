@@ -2,6 +2,7 @@
 
 local background = require "moontide.background"
 local core = require "moontide.core"
+local fail = require("moontide.site").fail
 local options = require "moontide.options"
 local task = require "moontide.task"
 
@@ -49,7 +50,9 @@ end
 --- Declares a long step: until it is over (or the next beat), silence is in order.
 ---@param d number|string
 function Heartbeat:busy(d)
-  local seconds = require("moontide.duration").check(d, "heartbeat " .. self.name .. ": busy", 2)
+  local seconds, message = require("moontide.duration").parse(d,
+    ("heartbeat %q: busy"):format(self.name))
+  if not seconds then fail(message) end
   self.due = now() + seconds
   if self.stale then recovered(self) end
   if self.begun then publish(self) end
@@ -99,14 +102,14 @@ end
 ---@param opts { every: number|string, stale_after: number|string, critical: boolean }|nil
 ---@return moontide.Heartbeat
 function M.new(name, opts)
-  options.name("heartbeat", name, 1)
+  options.name("heartbeat", name)
   local what = ("heartbeat %q"):format(name)
-  local checked = options.check(what, opts, SPECS, DEFAULTS, 1)
+  local checked = options.check(what, opts, SPECS, DEFAULTS)
   checked.stale_after = checked.stale_after or 4 * checked.every
   if checked.stale_after < checked.every then
-    error(what .. ": stale_after is below every, so it would always be stale", 2)
+    fail(what .. ": stale_after is below every, so it would always be stale")
   end
-  if heartbeats[name] then error(what .. " exists already", 2) end
+  if heartbeats[name] then fail(what .. " exists already") end
   local self = setmetatable({
     name = name, opts = checked, last = now(), due = now() + checked.stale_after, stale = false,
   }, Heartbeat)

@@ -1,5 +1,6 @@
 --- `tide.profiles`: ready-made startup pipelines.
 
+local fail = require("moontide.site").fail
 local startup = require "moontide.startup"
 
 local M = {}
@@ -29,9 +30,9 @@ end
 ---@param opts nil
 function M.service(opts)
   if opts ~= nil and next(opts) ~= nil then
-    error("tide.profiles.service takes no options; set startup.phases.NAME in tide.config", 2)
+    fail "tide.profiles.service takes no options; set startup.phases.NAME in tide.config"
   end
-  if startup.profile then error("the service profile is declared already", 2) end
+  if startup.profile then fail "the service profile is declared already" end
   startup.profile = "service"
   for _, phase in ipairs(SERVICE) do
     local on_fail = rule(phase[2])

@@ -5,6 +5,7 @@
 
 local background = require "moontide.background"
 local core = require "moontide.core"
+local fail = require("moontide.site").fail
 local options = require "moontide.options"
 local record = require "moontide.pipeline.record"
 local task = require "moontide.task"
@@ -131,11 +132,11 @@ end
 ---@return moontide.Check
 function M.check(name, opts, fn)
   if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
-  options.name("check", name, 1)
+  options.name("check", name)
   local what = ("check %q"):format(name)
-  local checked = options.check(what, opts, SPECS, DEFAULTS, 1)
-  options.fn(what, fn, 1)
-  if checks[name] then error(what .. " exists already", 2) end
+  local checked = options.check(what, opts, SPECS, DEFAULTS)
+  options.fn(what, fn)
+  if checks[name] then fail(what .. " exists already") end
   local self = setmetatable({ name = name, opts = checked, fn = fn, good = 0, bad = 0 }, Check)
   checks[name] = self
   background.when_ready(function() begin(self) end)

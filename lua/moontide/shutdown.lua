@@ -7,6 +7,7 @@ local core = require "moontide.core"
 local graph = require "moontide.pipeline.graph"
 local phases = require "moontide.pipeline.phases"
 local pipeline = require "moontide.pipeline.pipeline"
+local fail = require("moontide.site").fail
 
 ---@class moontide.Shutdown : moontide.Pipeline
 ---@field reason tide.Reason|nil why it runs; nil before
@@ -61,13 +62,14 @@ end
 function M:set_phase_timeout(name, timeout)
   local tasks = self.tasks[name]
   if not tasks then
-    error(require("moontide.suggest").unknown("shutdown phase", tostring(name), self.names), 2)
+    fail(require("moontide.suggest").unknown("shutdown phase", tostring(name), self.names))
   end
   if tasks.status ~= "pending" then
-    error(("phase %s has already begun; its timeout can no longer change"):format(name), 2)
+    fail(("phase %s has already begun; its timeout can no longer change"):format(name))
   end
-  local seconds = require("moontide.duration").check(timeout, "timeout of phase " .. name, 3)
-  if seconds == 0 then error(("timeout of phase %s must be above 0"):format(name), 2) end
+  local seconds, message = require("moontide.duration").parse(timeout, "timeout of phase " .. name)
+  if not seconds then fail(message) end
+  if seconds == 0 then fail(("timeout of phase %s must be above 0"):format(name)) end
   local node = self.graph:get(name)
   node.timeout, node.timeout_origin = seconds, "set_phase_timeout"
 end
@@ -81,20 +83,20 @@ local function arguments(what)
   if type(what) == "table" and what.kind == nil then
     for key in pairs(what) do
       if key ~= "reason" and key ~= "from" then
-        error(require("moontide.suggest").unknown("option of shutdown:run", tostring(key),
-          { "reason", "from" }), 3)
+        fail(require("moontide.suggest").unknown("option of shutdown:run", tostring(key),
+          { "reason", "from" }))
       end
     end
     what, from = what.reason, what.from
   end
   local reason, message = reasons.parse(what)
-  if not reason then error(message, 3) end
+  if not reason then fail(message) end
   return reason, from
 end
 
 local function check_from(self, from)
   if from ~= nil and not self.tasks[from] then
-    error(require("moontide.suggest").unknown("shutdown phase", tostring(from), self.names), 3)
+    fail(require("moontide.suggest").unknown("shutdown phase", tostring(from), self.names))
   end
 end
 

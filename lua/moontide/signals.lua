@@ -1,6 +1,7 @@
 --- Which signal asks for what. The core delivers them; here is what they mean.
 
 local core = require "moontide.core"
+local fail = require("moontide.site").fail
 local reasons = require "moontide.reason"
 
 local write = core.log.write
@@ -60,13 +61,13 @@ end
 ---@return string|nil message for a signal that the platform lacks or that cannot be caught
 function M.on_signal(name, fn)
   if type(name) ~= "string" then
-    error(("tide.on_signal: a signal's name is wanted, not a %s"):format(type(name)), 2)
+    fail(("tide.on_signal: a signal's name is wanted, not a %s"):format(type(name)))
   end
   if fn ~= nil and type(fn) ~= "function" then
-    error(("tide.on_signal(%q): a function is wanted, not a %s"):format(name, type(fn)), 2)
+    fail(("tide.on_signal(%q): a function is wanted, not a %s"):format(name, type(fn)))
   end
   if RESERVED[name] then
-    error(("tide.on_signal: %s is taken: %s"):format(name, RESERVED[name]), 2)
+    fail(("tide.on_signal: %s is taken: %s"):format(name, RESERVED[name]))
   end
   if fn then
     local ok, message = core.signals.watch(name)

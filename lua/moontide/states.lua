@@ -45,7 +45,7 @@ end
 ---@return fun() unsubscribe
 function M.on_state(fn)
   if type(fn) ~= "function" then
-    error(("tide.on_state: a function is wanted, not a %s"):format(type(fn)), 2)
+    require("moontide.site").fail(("tide.on_state: a function is wanted, not a %s"):format(type(fn)))
   end
   local observer = { fn = fn }
   observers[#observers + 1] = observer

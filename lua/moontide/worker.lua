@@ -5,6 +5,7 @@ local core = require "moontide.core"
 local duration = require "moontide.duration"
 local exit = require "moontide.exit"
 local heartbeat = require "moontide.heartbeat"
+local fail = require("moontide.site").fail
 local options = require "moontide.options"
 local record = require "moontide.pipeline.record"
 local shutdown = require "moontide.shutdown"
@@ -114,11 +115,11 @@ end
 ---@return moontide.Worker
 function M.new(name, opts, fn)
   if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
-  options.name("worker", name, 1)
+  options.name("worker", name)
   local what = ("worker %q"):format(name)
-  local checked = options.check(what, opts, SPECS, DEFAULTS, 1)
-  options.fn(what, fn, 1)
-  if workers[name] then error(what .. " exists already", 2) end
+  local checked = options.check(what, opts, SPECS, DEFAULTS)
+  options.fn(what, fn)
+  if workers[name] then fail(what .. " exists already") end
   local self = setmetatable({
     name = name, opts = checked, fn = fn, batches = 0, failures = 0, stopping = false,
   }, Worker)

@@ -5,6 +5,7 @@
 
 local record = require "moontide.pipeline.record"
 local registry = require "moontide.pipeline.registry"
+local site = require "moontide.site"
 local suggest = require "moontide.suggest"
 
 local M = {}
@@ -21,20 +22,6 @@ local Pipeline = {}
 Pipeline.__index = Pipeline
 M.Pipeline = Pipeline
 
--- The script's line that called the library, "app.lua:12".
-local function caller_site()
-  local level = 3
-  while true do
-    local info = debug.getinfo(level, "Sl")
-    if not info then return "?" end
-    if info.what ~= "C" and not info.source:find("moontide/", 1, true) then
-      return ("%s:%d"):format(info.short_src, info.currentline)
-    end
-    level = level + 1
-  end
-end
-M.caller_site = caller_site
-
 --- Declares a phase.
 ---@param name string
 ---@param opts table|function|nil
@@ -43,14 +30,14 @@ M.caller_site = caller_site
 function Pipeline:phase(name, opts, fn)
   if type(opts) == "function" then opts, fn = {}, opts end
   if fn ~= nil and type(fn) ~= "function" then
-    error(("%s:phase(%q): the third argument must be a function, not a %s"):format(
-      self.kind, tostring(name), type(fn)), 2)
+    site.fail(("%s phase %q: the third argument must be a function, not a %s"):format(
+      self.kind, tostring(name), type(fn)))
   end
   if self.sealed then
-    error(("phase %q: the %s pipeline is sealed; declare phases while the script loads"):format(
-      tostring(name), self.kind), 2)
+    site.fail(("phase %q: the %s pipeline is sealed; declare phases while the script loads"):format(
+      tostring(name), self.kind))
   end
-  self.graph:phase(name, opts or {}, caller_site())
+  self.graph:phase(name, opts or {}, site.caller())
   self:remember(name)
   if fn then self:add(name, name, {}, fn) end
   return self
@@ -76,10 +63,10 @@ function M.init(self, kind, graph)
 end
 
 -- The registry of a phase; raises for an unknown one.
-local function phase_of(self, name, level)
+local function phase_of(self, name)
   local tasks = type(name) == "string" and self.tasks[name]
   if tasks then return tasks end
-  error(suggest.unknown(self.kind .. " phase", tostring(name), self.names), level + 1)
+  site.fail(suggest.unknown(self.kind .. " phase", tostring(name), self.names))
 end
 
 -- Why nothing can be added to a phase any more, or nil.
@@ -106,13 +93,13 @@ function Pipeline:add(phase, name, opts, fn)
   return registry.handle(tasks, entry)
 end
 
-local function check_name(self, tasks, name, level)
+local function check_name(self, tasks, name)
   if type(name) ~= "string" or name == "" then
-    error(("%s task of phase %s: the name must be a string that is not empty"):format(self.kind,
-      tasks.name), level + 1)
+    site.fail(("%s task of phase %s: the name must be a string that is not empty"):format(
+      self.kind, tasks.name))
   end
   if tasks.by_name[name] then
-    error(("duplicate task %q in %s phase %s"):format(name, self.kind, tasks.name), level + 1)
+    site.fail(("duplicate task %q in %s phase %s"):format(name, self.kind, tasks.name))
   end
 end
 
@@ -125,21 +112,16 @@ end
 ---@return string|nil message "phase service-stop has already run"
 function Pipeline:task(phase, name, opts, fn)
   if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
-  local tasks = phase_of(self, phase, 2)
-  check_name(self, tasks, name, 2)
+  local tasks = phase_of(self, phase)
+  check_name(self, tasks, name)
+  local what = ("%s task %q"):format(self.kind, name)
   if opts ~= nil and type(opts) ~= "table" then
-    error(("%s task %q: the options must be a table, not a %s"):format(self.kind, name,
-      type(opts)), 2)
+    site.fail(("%s: the options must be a table, not a %s"):format(what, type(opts)))
   end
   if type(fn) ~= "function" then
-    error(("%s task %q: the task must be a function, not a %s"):format(self.kind, name,
-      type(fn)), 2)
+    site.fail(("%s: the task must be a function, not a %s"):format(what, type(fn)))
   end
-  local checked, message = {}, nil
-  if opts then
-    checked, message = registry.check_options(opts, ("%s task %q"):format(self.kind, name))
-    if not checked then error(message, 2) end
-  end
+  local checked = opts and registry.check_options(opts, what) or {}
   return self:add(phase, name, checked, fn)
 end
 

@@ -3,6 +3,7 @@
 -- A phase keeps its entries in order of registration. Withdrawing leaves a hole, and holes are
 -- swept when they are the majority, so that registering and withdrawing for ever stays flat.
 
+local fail = require("moontide.site").fail
 local suggest = require "moontide.suggest"
 
 local M = {}
@@ -144,31 +145,34 @@ local function names_of(value)
   return value
 end
 
---- Checks the options of a task.
----@return table|nil options { timeout = seconds, after = name, skip_on = names }
----@return string|nil message
+local function check_option(key, value, what, out)
+  local kind = KINDS[key]
+  if OF_PHASE[key] then
+    fail(("%s: %s"):format(what, OF_PHASE[key]))
+  elseif not kind then
+    fail(("%s: %s"):format(what, suggest.unknown("task option", tostring(key), OPTION_NAMES)))
+  elseif kind == "duration" then
+    local seconds, message = require("moontide.duration").parse(value, what .. ": timeout")
+    if not seconds then fail(message) end
+    if seconds == 0 then fail(what .. ": timeout must be above 0") end
+    out.timeout = seconds
+  elseif kind == "name" then
+    if type(value) ~= "string" then
+      fail(("%s: after must be the name of a task, not a %s"):format(what, type(value)))
+    end
+    out.after = value
+  else
+    out.skip_on = names_of(value) or fail(what .. ": skip_on must be a list of reasons")
+  end
+end
+
+--- Checks the options of a task; raises at the script's line.
+---@param opts table
+---@param what string how messages begin
+---@return table options { timeout = seconds, after = name, skip_on = names }
 function M.check_options(opts, what)
   local out = {}
-  for key, value in pairs(opts) do
-    local kind = KINDS[key]
-    if OF_PHASE[key] then return nil, ("%s: %s"):format(what, OF_PHASE[key]) end
-    if not kind then
-      return nil, ("%s: %s"):format(what, suggest.unknown("task option", tostring(key), OPTION_NAMES))
-    elseif kind == "duration" then
-      local seconds, message = require("moontide.duration").parse(value, what .. ": timeout")
-      if not seconds then return nil, message end
-      if seconds == 0 then return nil, what .. ": timeout must be above 0" end
-      out.timeout = seconds
-    elseif kind == "name" then
-      if type(value) ~= "string" then
-        return nil, ("%s: after must be the name of a task, not a %s"):format(what, type(value))
-      end
-      out.after = value
-    else
-      out.skip_on = names_of(value)
-      if not out.skip_on then return nil, what .. ": skip_on must be a list of reasons" end
-    end
-  end
+  for key, value in pairs(opts) do check_option(key, value, what, out) end
   return out
 end
 

@@ -1,0 +1,35 @@
+--- Whose line it is: the place in the script that called the library, and errors that name it.
+
+local M = {}
+
+-- The library's own files as they appear in the source of a function: "@moontide/" in the binary.
+local LIBRARY = debug.getinfo(1, "S").source:match "^(.*/)site%.lua$" or "@moontide/"
+
+--- Whether a source ("@app.lua") is a file of the library, and which.
+---@param source string
+---@return string|nil file "task/scope.lua"
+function M.library_file(source)
+  if source:sub(1, #LIBRARY) == LIBRARY then return source:sub(#LIBRARY + 1) end
+end
+
+--- The script's line that called into the library, "app.lua:12"; "?" when there is none.
+---@return string
+function M.caller()
+  local level = 2
+  while true do
+    local info = debug.getinfo(level, "Sl")
+    if not info then return "?" end
+    if info.what ~= "C" and not M.library_file(info.source) then
+      return ("%s:%d"):format(info.short_src, info.currentline)
+    end
+    level = level + 1
+  end
+end
+
+--- Raises an error at the script's line: it has used the library wrongly.
+---@param message string
+function M.fail(message)
+  error(("%s: %s"):format(M.caller(), message), 0)
+end
+
+return M
