@@ -50,8 +50,7 @@ end
 local function refuse(errors)
   for _, message in ipairs(errors) do write(3, "lifecycle", message) end
   local code = exit.invalid_code()
-  require("moontide.kubernetes").last_words("/dev/termination-log",
-    ("exit %d: %s"):format(code, errors[1]))
+  require("moontide.finish").last_words(("exit %d: %s"):format(code, errors[1]))
   require("moontide.states").move("stopped", "invalid configuration")
   shutdown.code = code
   core.host.stop(code)
@@ -63,13 +62,18 @@ local function append(list, more)
   for _, item in ipairs(more or {}) do list[#list + 1] = item end
 end
 
+local function warn(messages)
+  for _, message in ipairs(messages) do write(2, "lifecycle", message) end
+end
+
 local function seal_pipeline(pipeline)
   local errors = {}
   pipeline.graph:configure(config)
   append(errors, pipeline.graph:seal())
   append(errors, pipeline:task_errors())
   pipeline.sealed = true
-  for _, message in ipairs(pipeline.graph.warnings or {}) do write(2, "lifecycle", message) end
+  warn(pipeline.graph.warnings)
+  if #errors == 0 then require("moontide.pipeline.times").apply(pipeline) end
   return errors
 end
 
@@ -106,8 +110,10 @@ function M.seal()
   append(errors, seal_pipeline(startup))
   append(errors, M.seal_shutdown())
   if #errors > 0 then return errors end
-  append(errors, require("moontide.pipeline.times").apply(startup, shutdown))
-  return errors
+  local wrong, doubtful = require("moontide.pipeline.times").judge(startup, shutdown)
+  warn(config.warnings)
+  warn(doubtful)
+  return wrong
 end
 
 -- What the log looks like: from as early on as it is known, for the main chunk writes to it too.
@@ -171,7 +177,6 @@ end
 -- Begins to rise; in a task.
 local function begin()
   apply_config()
-  if os.getenv "KUBERNETES_SERVICE_HOST" then require("moontide.kubernetes").warn() end
   if core.notify.active() then require("moontide.systemd").watch() end
   local ok, err = pcall(open_http)
   if not ok then
@@ -250,11 +255,21 @@ function M.load(chunk, path)
   M.main.chunk, M.main.path = chunk, path
 end
 
+-- The settings that are not the script's: the environment, then whoever made the host.
+local function load_settings()
+  config.load_env(core.host.environ())
+  local options = core.host.options
+  for _, kind in ipairs { "startup", "shutdown" } do
+    local total = options[kind .. "_timeout"]
+    if total then config.override(kind .. ".timeout", total, "the program") end
+  end
+end
+
 --- Runs the main chunk as the first root task.
 function M.start()
   local main = M.main
   M.started_at = core.clock.now()
-  config.load_env(core.host.environ())
+  load_settings()
   apply_log()
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
@@ -282,7 +297,7 @@ end
 local function run_loop()
   core.host.watch()
   M.started_at = core.clock.now()
-  config.load_env(core.host.environ())
+  load_settings()
   exit.held = exit.held + 1
   M.main.parked = true
   local errors

@@ -9,6 +9,15 @@ local M = {}
 
 local TERMINATION_LOG = "/dev/termination-log"
 
+--- Writes the last fatal reason where the kubelet looks for it, if that file exists.
+---@param text string
+function M.last_words(text)
+  local file = io.open(TERMINATION_LOG, "r+")
+  if not file then return end
+  file:write(text:sub(1, 4096), "\n")
+  file:close()
+end
+
 -- Why the process ends badly, in one line; nil when it does not.
 local function fatal_text(shutdown, code)
   if code == 0 then return nil end
@@ -31,7 +40,7 @@ end
 function M.finish(shutdown, code)
   report(shutdown, code)
   local text = fatal_text(shutdown, code)
-  if text then require("moontide.kubernetes").last_words(TERMINATION_LOG, text) end
+  if text then M.last_words(text) end
   local level = code == 0 and 1 or 3
   write(level, "lifecycle", "stopped", "exit_code", code, "reason", shutdown.reason.kind,
     "duration_ms", math.floor((core.clock.now() - shutdown.started_at) * 1000 + 0.5),

@@ -1,16 +1,9 @@
 --- The configuration as the pipelines need it: totals, reserve, what a reason overrides.
 
+local budget = require "moontide.pipeline.budget"
 local config = require "moontide.config"
-local core = require "moontide.core"
 
 local M = {}
-
---- What is kept of a total for the last phase, the report and the logs.
----@param total number seconds
----@return number seconds
-function M.reserve(total)
-  return math.min(5, total / 8)
-end
 
 --- The overrides for a reason: those of its kind, else of the nearest kind that it extends.
 ---@param reason tide.Reason|nil
@@ -26,7 +19,7 @@ end
 --- The total of the shutdown, without a reason. (The grace period is in it: config.seal.)
 ---@return number seconds
 function M.shutdown_total()
-  return core.host.options.shutdown_timeout or config.get("shutdown.timeout")
+  return config.get("shutdown.timeout")
 end
 
 ---@param reason tide.Reason|nil
@@ -40,16 +33,16 @@ function M.shutdown(reason)
     skip[name] = true
   end
   return {
-    total = total, reserve = M.reserve(total), skip = skip,
+    total = total, reserve = budget.reserve(total), skip = skip,
     parallel = config.get("shutdown.parallel"),
   }
 end
 
 ---@return { total: number, reserve: number, parallel: boolean }
 function M.startup()
-  local total = core.host.options.startup_timeout or config.get("startup.timeout")
+  local total = config.get("startup.timeout")
   return {
-    total = total, reserve = M.reserve(total), parallel = config.get("startup.parallel"),
+    total = total, reserve = budget.reserve(total), parallel = config.get("startup.parallel"),
   }
 end
 

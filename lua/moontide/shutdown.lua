@@ -67,11 +67,8 @@ function M:set_phase_timeout(name, timeout)
   if tasks.status ~= "pending" then
     fail(("phase %s has already begun; its timeout can no longer change"):format(name))
   end
-  local seconds, message = require("moontide.duration").parse(timeout, "timeout of phase " .. name)
-  if not seconds then fail(message) end
-  if seconds == 0 then fail(("timeout of phase %s must be above 0"):format(name)) end
-  local node = self.graph:get(name)
-  node.timeout, node.timeout_origin = seconds, "set_phase_timeout"
+  self.graph:set_timeout(name, timeout, require("moontide.site").caller())
+  self.graph:get(name).effective = self.graph:get(name).timeout
 end
 
 -- ---- running ----------------------------------------------------------------------------------

@@ -122,6 +122,7 @@ function M.new(name, opts, fn)
   if workers[name] then fail(what .. " exists already") end
   local self = setmetatable({
     name = name, opts = checked, fn = fn, batches = 0, failures = 0, stopping = false,
+    site = require("moontide.site").caller(),
   }, Worker)
   self.heart = heartbeat.new(name, {
     every = checked.every, critical = checked.critical,
@@ -143,11 +144,15 @@ function M.all()
   return workers
 end
 
---- The longest drain of any, in seconds; 0 without workers.
-function M.longest_drain()
-  local longest = 0
-  for _, worker in pairs(workers) do longest = math.max(longest, worker.opts.drain) end
-  return longest
+--- What each needs at shutdown, for the budget of service-stop.
+---@return { name: string, drain: number, site: string }[]
+function M.drains()
+  local list = {}
+  for name, worker in pairs(workers) do
+    list[#list + 1] = { name = name, drain = worker.opts.drain, site = worker.site }
+  end
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return list
 end
 
 return M

@@ -29,7 +29,7 @@ end
 -- The earlier of the phase's own end and the total's, and which of them it is.
 local function limits(run, node, from)
   local total_end, total_text = run:limit_for(node)
-  local own = finite(node.timeout)
+  local own = finite(node.effective or node.timeout)
   if own and (not total_end or from + own < total_end) then
     return from + own, ("the timeout of phase %s, %s"):format(node.name, duration.format(own))
   end
