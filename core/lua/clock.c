@@ -76,12 +76,18 @@ static bool grow(slab *s) {
   return true;
 }
 
+/* Never rounded down: a timer that fires a fraction of a nanosecond early finds
+ * that it is not due yet, for ever on a virtual clock. */
 static uint64_t to_ns(lua_Number seconds) {
+  uint64_t ns;
   if (!(seconds > 0))
     return 0;
   if (seconds >= (lua_Number)(UINT64_MAX / TIDE_SEC / 2))
     return UINT64_MAX / 2;
-  return (uint64_t)(seconds * (lua_Number)TIDE_SEC);
+  ns = (uint64_t)(seconds * (lua_Number)TIDE_SEC);
+  while ((lua_Number)ns / (lua_Number)TIDE_SEC < seconds)
+    ns++;
+  return ns;
 }
 
 static void push_seconds(lua_State *L, uint64_t ns) {

@@ -151,7 +151,11 @@ function by_id.R17()
 end
 
 function by_id.R18()
-  refused("exists", function(shutdown) shutdown:phase("service-stop", {}) end)
+  refused("is built in", function(shutdown) shutdown:phase("service-stop", {}) end)
+  refused("already defined", function(shutdown)
+    shutdown:phase("mine", { after = "service-stop" })
+    shutdown:phase("mine", { after = "service-stop" })
+  end)
   local life = lifecycle.new(function(tide)
     tide.shutdown:phase("mine", { after = "servce-stop" })
   end)
