@@ -16,7 +16,8 @@
 
 typedef struct tide_alarm {
   sem_t rings;
-  _Atomic uint64_t wake_at; /* tide_clock_mono ns; TIDE_NEVER: asleep for good */
+  _Atomic uint64_t
+      wake_at; /* tide_clock_mono ns; TIDE_NEVER: asleep for good */
 } tide_alarm;
 
 /* Returns 0 or a negative libuv error. */

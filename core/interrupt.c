@@ -6,7 +6,8 @@
 
 #include "interrupt_inside.h"
 
-#define LOAD(field) atomic_load_explicit(&interrupt->field, memory_order_relaxed)
+#define LOAD(field)                                                            \
+  atomic_load_explicit(&interrupt->field, memory_order_relaxed)
 #define STORE(field, value)                                                    \
   atomic_store_explicit(&interrupt->field, (value), memory_order_relaxed)
 
@@ -33,7 +34,7 @@ void tide_interrupt_free(tide_interrupt *interrupt) {
   free(interrupt);
 }
 
-/* ---- frames ---------------------------------------------------------------- */
+/* ---- frames ----------------------------------------------------------- */
 
 /* The frame must be whole before the handler can find it. */
 static void link_frame(tide_interrupt *interrupt, tide_frame *frame,
@@ -69,7 +70,7 @@ void tide_frame_pop(tide_interrupt *interrupt, tide_frame *frame) {
     unlink_frame(interrupt, frame, frame->parent);
 }
 
-/* ---- slices ---------------------------------------------------------------- */
+/* ---- slices ----------------------------------------------------------- */
 
 /* Makes it the running slice, for the handler and for the watchdog. */
 static void publish(tide_interrupt *interrupt, tide_slice *slice) {
@@ -119,7 +120,7 @@ void tide_slice_leave(tide_interrupt *interrupt, tide_slice *slice) {
     tide_interrupt__carry(interrupt, slice->outer, slice);
 }
 
-/* ---- questions ------------------------------------------------------------- */
+/* ---- questions -------------------------------------------------------- */
 
 bool tide_interrupt_pending(const tide_interrupt *interrupt) {
   const tide_slice *slice = interrupt != NULL ? LOAD(slice) : NULL;

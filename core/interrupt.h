@@ -104,7 +104,7 @@ void tide_interrupt_rehook(tide_frame *frame);
 /* How often slices were interrupted since the start. [any] */
 uint64_t tide_interrupt_count(const tide_interrupt *interrupt);
 
-/* ---- the watchdog's side --------------------------------------------------- */
+/* ---- the watchdog's side ---------------------------------------------- */
 
 /* The slice that runs now, as the loop published it. */
 typedef struct tide_running {
@@ -117,8 +117,8 @@ void tide_interrupt_running(const tide_interrupt *interrupt,
                             tide_running *running);
 /* Asks the loop thread to look whether its slice is late. */
 void tide_interrupt_poke(tide_interrupt *interrupt);
-/* Has the kernel do that at a point of tide_clock_mono() and every so often from
- * then on; 0: no more. Returns false when there is no timer for it. */
+/* Has the kernel do that at a point of tide_clock_mono() and every so often
+ * from then on; 0: no more. Returns false when there is no timer for it. */
 bool tide_interrupt_poke_at(tide_interrupt *interrupt, uint64_t at,
                             uint64_t every);
 /* This slice must end whatever its deadline (0: none must). */

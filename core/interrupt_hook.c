@@ -18,7 +18,8 @@
 #define THIRD_RAISE (20 * TIDE_MS)
 #define STICKY 3
 
-#define LOAD(field) atomic_load_explicit(&interrupt->field, memory_order_relaxed)
+#define LOAD(field)                                                            \
+  atomic_load_explicit(&interrupt->field, memory_order_relaxed)
 #define STORE(field, value)                                                    \
   atomic_store_explicit(&interrupt->field, (value), memory_order_relaxed)
 
@@ -27,7 +28,7 @@ static const char interrupt_key, value_key, traceback_key;
 
 static void hook(lua_State *L, lua_Debug *ar);
 
-/* ---- when ------------------------------------------------------------------ */
+/* ---- when ------------------------------------------------------------- */
 
 static bool is_late(const tide_interrupt *interrupt, const tide_slice *slice,
                     uint64_t now) {
@@ -49,7 +50,7 @@ static bool is_due(const tide_interrupt *interrupt, uint64_t now) {
   }
 }
 
-/* ---- hooks on and off ------------------------------------------------------ */
+/* ---- hooks on and off ------------------------------------------------- */
 
 static void set_hook(lua_State *L) {
   /* Calls, too: a C function that calls C functions never counts. */
@@ -171,7 +172,7 @@ void tide_interrupt_rehook(tide_frame *frame) {
   hook_frame(frame);
 }
 
-/* ---- raising --------------------------------------------------------------- */
+/* ---- raising ---------------------------------------------------------- */
 
 static tide_interrupt *bound_to(lua_State *L) {
   tide_interrupt *interrupt;
@@ -207,7 +208,7 @@ static void hook(lua_State *L, lua_Debug *ar) {
   lua_error(L);
 }
 
-/* ---- the value ------------------------------------------------------------- */
+/* ---- the value -------------------------------------------------------- */
 
 static int value_tostring(lua_State *L) {
   lua_pushliteral(L, "interrupted: ran on past its deadline without awaiting");

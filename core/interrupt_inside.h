@@ -21,9 +21,9 @@ struct tide_interrupt {
   /* Written by the watchdog, read by the handler and the hook. */
   _Atomic uint64_t forced;
 
-  /* Set by the watchdog, cleared by the handler: a poke is on its way. Real-time
-   * signals queue up, and a handler that has a deep stack to walk would else
-   * find the next ones waiting for ever. */
+  /* Set by the watchdog, cleared by the handler: a poke is on its way.
+   * Real-time signals queue up, and a handler that has a deep stack to walk
+   * would else find the next ones waiting for ever. */
   _Atomic bool poked;
 
   /* The loop and the handler. */

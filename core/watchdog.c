@@ -74,17 +74,15 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-/* ---- totals ---------------------------------------------------------------- */
+/* ---- totals ----------------------------------------------------------- */
 
 static void overrun(tide_watchdog *watchdog, tide_total which, uint64_t now) {
   tide_dump dump = {.name = watchdog->name,
                     .which = which,
                     .now = now,
-                    .slice_since = watchdog->seen_id != 0
-                                       ? watchdog->seen_since
-                                       : 0,
-                    .format =
-                        (tide_log_format)atomic_load(&watchdog->format),
+                    .slice_since =
+                        watchdog->seen_id != 0 ? watchdog->seen_since : 0,
+                    .format = (tide_log_format)atomic_load(&watchdog->format),
                     .table = &watchdog->table};
   if (watchdog->on_overrun != NULL) {
     watchdog->on_overrun(watchdog->arg, which);
@@ -132,7 +130,7 @@ static uint64_t look_at_totals(tide_watchdog *watchdog, uint64_t now) {
   return next;
 }
 
-/* ---- slices ---------------------------------------------------------------- */
+/* ---- slices ----------------------------------------------------------- */
 
 /* Has the loop thread poked from `at` on, until a later look finds that it need
  * not be. The timer may then be set for a slice that has long ended: a look at
@@ -142,7 +140,8 @@ static uint64_t poke_from(tide_watchdog *watchdog, uint64_t at, uint64_t now) {
   if (at != watchdog->poke_at || every != watchdog->poke_every) {
     watchdog->poke_at = at;
     watchdog->poke_every = every;
-    watchdog->timer_set = tide_interrupt_poke_at(watchdog->interrupt, at, every);
+    watchdog->timer_set =
+        tide_interrupt_poke_at(watchdog->interrupt, at, every);
   }
   if (at == 0)
     return TIDE_NEVER;
@@ -156,8 +155,8 @@ static uint64_t poke_from(tide_watchdog *watchdog, uint64_t at, uint64_t now) {
 /* A stop signal that nobody takes up: whatever slice runs then must end, and
  * after it, with less patience, the next. Returns when to look again; sets
  * *poke to when the loop must be poked, if it must. */
-static uint64_t watch_signal(tide_watchdog *watchdog, uint64_t id,
-                             uint64_t now, uint64_t *poke) {
+static uint64_t watch_signal(tide_watchdog *watchdog, uint64_t id, uint64_t now,
+                             uint64_t *poke) {
   uint64_t at = atomic_load(&watchdog->signal_at);
   uint64_t when;
   if (at == 0) {
@@ -181,8 +180,8 @@ static uint64_t watch_signal(tide_watchdog *watchdog, uint64_t id,
   return TIDE_NEVER;
 }
 
-/* While Lua runs now and then, look whether it still does; if no slice has begun
- * since the last look, only an entry wakes the thread, by the alarm. */
+/* While Lua runs now and then, look whether it still does; if no slice has
+ * begun since the last look, only an entry wakes the thread, by the alarm. */
 static uint64_t watch_idle(tide_watchdog *watchdog, uint64_t last_id,
                            uint64_t now) {
   bool idle = last_id == watchdog->idle_id;
@@ -206,7 +205,7 @@ static uint64_t look_at_slice(tide_watchdog *watchdog, uint64_t now) {
   return earlier(next, poke_from(watchdog, poke, now));
 }
 
-/* ---- the thread ------------------------------------------------------------ */
+/* ---- the thread ------------------------------------------------------- */
 
 static uint64_t look(tide_watchdog *watchdog) {
   uint64_t now = tide_clock_mono();
@@ -308,10 +307,9 @@ void tide_watchdog_stop(tide_watchdog *watchdog) {
   release(watchdog);
 }
 
-/* ---- what the loop tells --------------------------------------------------- */
+/* ---- what the loop tells ---------------------------------------------- */
 
-void tide_watchdog_set_format(tide_watchdog *watchdog,
-                              tide_log_format format) {
+void tide_watchdog_set_format(tide_watchdog *watchdog, tide_log_format format) {
   atomic_store(&watchdog->format, (int)format);
 }
 

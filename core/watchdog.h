@@ -41,12 +41,13 @@ int tide_watchdog_start(tide_watchdog **out,
 /* Ends and joins the thread, frees. [loop] */
 void tide_watchdog_stop(tide_watchdog *watchdog);
 
-/* The form of the dump; JSON at first, or logfmt when fd 2 is a terminal, as the
- * log's own. [any] */
+/* The form of the dump; JSON at first, or logfmt when fd 2 is a terminal, as
+ * the log's own. [any] */
 void tide_watchdog_set_format(tide_watchdog *watchdog, tide_log_format format);
 
-/* Arms a total at a point of tide_clock_mono(), or disarms it with 0. A shutdown
- * total never ends later than one that a stop signal has started. [loop] */
+/* Arms a total at a point of tide_clock_mono(), or disarms it with 0. A
+ * shutdown total never ends later than one that a stop signal has started.
+ * [loop] */
 void tide_watchdog_total(tide_watchdog *watchdog, tide_total which,
                          uint64_t at);
 /* How long the shutdown may take, for a signal that the loop never took up. */

@@ -72,7 +72,8 @@ static void put_head(const tide_dump *dump, const output *out) {
     fields[count++] = TIDE_F_INT("phase_ms", age_ms(dump, phase.since));
   }
   if (dump->slice_since != 0)
-    fields[count++] = TIDE_F_INT("lua_busy_ms", age_ms(dump, dump->slice_since));
+    fields[count++] =
+        TIDE_F_INT("lua_busy_ms", age_ms(dump, dump->slice_since));
   record(dump, out,
          dump->which == TIDE_TOTAL_STARTUP
              ? "the startup total has passed; ending the process"

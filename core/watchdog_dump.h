@@ -14,10 +14,10 @@
 #include "watchdog_table.h"
 
 typedef struct tide_dump {
-  const char *name;       /* of the host */
-  tide_total which;       /* the total that passed */
-  uint64_t now;           /* tide_clock_mono ns */
-  uint64_t slice_since;   /* Lua has not returned since then; 0: it has */
+  const char *name;     /* of the host */
+  tide_total which;     /* the total that passed */
+  uint64_t now;         /* tide_clock_mono ns */
+  uint64_t slice_since; /* Lua has not returned since then; 0: it has */
   tide_log_format format;
   tide_table *table;
 } tide_dump;

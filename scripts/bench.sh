@@ -7,10 +7,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-rounds=40 signals=200 pipes=5
+rounds=40 signals=200 pipes=5 windows=60
 case "${1:-}" in
   "") ;;
-  --quick) rounds=3 signals=20 pipes=1 ;;
+  --quick) rounds=3 signals=20 pipes=1 windows=3 ;;
   *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
 esac
 
@@ -40,3 +40,4 @@ echo "moontide bench: $(nproc) CPUs, load $(cut -d' ' -f1-3 /proc/loadavg)," \
 run tests/bench/lifecycle.lua "$tools" "$rounds"
 run tests/bench/sigterm.lua "$signals"
 run tests/bench/unread_pipe.lua "$pipes"
+run tests/bench/interrupt_cost.lua "$windows"

@@ -8,7 +8,7 @@ static const char guard_key, originals_key;
 /* How long the `<close>` variables of one coroutine may run, together. */
 #define CLOSE_LIMIT (100 * TIDE_MS)
 
-/* ---- for the task library -------------------------------------------------- */
+/* ---- for the task library --------------------------------------------- */
 
 /* A deadline in seconds of core.clock.now(), as the slice wants it. A virtual
  * clock stands still while Lua spins, so there it counts from now in real
@@ -79,8 +79,7 @@ static int pending(lua_State *L) {
   return 1;
 }
 
-/* ---- in the place of Lua's own ---------------------------------------------
- */
+/* ---- in the place of Lua's own ---------------------------------------- */
 
 /* The second upvalue, made from the original on the top of the stack. */
 static void trampoline_upvalue(lua_State *L) {
@@ -208,9 +207,8 @@ static void copy_library(lua_State *L) {
 
 void tide_lua_open_coroutine(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"resume", resume},   {"close", close_task},
-      {"suspend", suspend}, {"traceback", traceback},
-      {"pending", pending}, {NULL, NULL},
+      {"resume", resume},       {"close", close_task}, {"suspend", suspend},
+      {"traceback", traceback}, {"pending", pending},  {NULL, NULL},
   };
   tide_interrupt_bind(host->interrupt, L);
   install(L, host);

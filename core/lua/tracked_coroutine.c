@@ -17,7 +17,7 @@ static lua_State *check_coroutine(lua_State *L) {
   return co;
 }
 
-/* ---- resume ---------------------------------------------------------------- */
+/* ---- resume ----------------------------------------------------------- */
 
 int tide_tracked_switch(lua_State *L, lua_State *co, int nargs) {
   int status, results;
@@ -59,7 +59,7 @@ int tide_tracked_resume(lua_State *L) {
   return lua_gettop(L);
 }
 
-/* ---- close ----------------------------------------------------------------- */
+/* ---- close ------------------------------------------------------------ */
 
 int tide_tracked_reset(lua_State *L, lua_State *co) {
 #if LUA_VERSION_RELEASE_NUM >= 50406
@@ -102,7 +102,7 @@ int tide_tracked_close(lua_State *L) {
   return 2;
 }
 
-/* ---- wrap ------------------------------------------------------------------ */
+/* ---- wrap ------------------------------------------------------------- */
 
 static const char out_of_memory[] = "not enough memory";
 
@@ -113,11 +113,11 @@ static int wrapped_end(lua_State *L, int status, lua_KContext context) {
   return lua_gettop(L);
 }
 
-/* The base of a wrapped coroutine: its body, the upvalue, runs under a pcall. An
- * error that comes out of a hook leaves hooks forbidden in its coroutine until
- * a pcall there catches it, so without this one a `<close>` variable that spins
- * afterwards could not be stopped. A wrap closes its coroutine at an error in
- * any case, so nobody can tell the difference. */
+/* The base of a wrapped coroutine: its body, the upvalue, runs under a pcall.
+ * An error that comes out of a hook leaves hooks forbidden in its coroutine
+ * until a pcall there catches it, so without this one a `<close>` variable that
+ * spins afterwards could not be stopped. A wrap closes its coroutine at an
+ * error in any case, so nobody can tell the difference. */
 static int wrapped_body(lua_State *L) {
   int status;
   lua_pushvalue(L, lua_upvalueindex(1));

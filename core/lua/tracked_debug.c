@@ -1,7 +1,7 @@
 /* tracked_debug.c: xpcall and debug.sethook. */
 #include "tracked.h"
 
-/* ---- xpcall ---------------------------------------------------------------- */
+/* ---- xpcall ----------------------------------------------------------- */
 
 /* A message handler runs inside the hook that raised, where hooks are off: one
  * that spins could not be stopped. So it is not called for `interrupted`. The
@@ -61,7 +61,7 @@ int tide_tracked_xpcall(lua_State *L) {
   return finish(L, status, 2);
 }
 
-/* ---- debug.sethook --------------------------------------------------------- */
+/* ---- debug.sethook ---------------------------------------------------- */
 
 /* While the raising hook is on, a script's own hook waits behind it. */
 int tide_tracked_sethook(lua_State *L) {

@@ -70,16 +70,16 @@ static int taken(lua_State *L) {
     at = tide_watchdog_taken(watchdog_of(L));
   if (at == 0)
     return 0;
-  lua_pushnumber(L, (lua_Number)(tide_clock_mono() - at) /
-                        (lua_Number)TIDE_SEC);
+  lua_pushnumber(L,
+                 (lua_Number)(tide_clock_mono() - at) / (lua_Number)TIDE_SEC);
   return 1;
 }
 
 void tide_lua_open_watchdog(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"total", total},   {"shutdown_total", shutdown_total},
-      {"begin", begin},   {"finish", finish},
-      {"phase", phase},   {"taken", taken},
+      {"total", total}, {"shutdown_total", shutdown_total},
+      {"begin", begin}, {"finish", finish},
+      {"phase", phase}, {"taken", taken},
       {NULL, NULL},
   };
   tide_lua_newlib(L, host, functions);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 #include <lauxlib.h>
 #include <lualib.h>
@@ -182,7 +183,7 @@ static void the_value_cannot_be_changed(void **state) {
                    LUA_OK);
 }
 
-/* ---- nesting --------------------------------------------------------------- */
+/* ---- nesting ---------------------------------------------------------- */
 
 static world *nested_world;
 
@@ -294,7 +295,7 @@ static void a_debuggers_hook_comes_back(void **state) {
   lua_sethook(w->L, NULL, 0, 0);
 }
 
-/* ---- the signal ------------------------------------------------------------ */
+/* ---- the signal ------------------------------------------------------- */
 
 static int handled(void) {
   struct sigaction action;

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,11 +22,11 @@
 #include "interrupt.h"
 #include "watchdog.h"
 
-/* ---- a child that is expected to be ended ---------------------------------- */
+/* ---- a child that is expected to be ended ----------------------------- */
 
 typedef struct ending {
-  int status;       /* of waitpid */
-  uint64_t took;    /* from fork to its end */
+  int status;         /* of waitpid */
+  uint64_t took;      /* from fork to its end */
   char output[65536]; /* what it wrote to fd 2 */
 } ending;
 
@@ -89,7 +90,7 @@ static unsigned occurrences(const char *text, const char *what) {
   return count;
 }
 
-/* ---- totals ---------------------------------------------------------------- */
+/* ---- totals ----------------------------------------------------------- */
 
 static void two_entries(tide_watchdog *watchdog) {
   int gone;
@@ -191,7 +192,7 @@ static void a_disarmed_total_never_comes(void **state) {
   assert_string_equal(end.output, "");
 }
 
-/* ---- stop signals ---------------------------------------------------------- */
+/* ---- stop signals ----------------------------------------------------- */
 
 static tide_watchdog *signalled;
 
@@ -245,7 +246,7 @@ static void a_later_signal_does_not_shorten_it(void **state) {
   assert_ended(&end, 300 * TIDE_MS);
 }
 
-/* ---- embedders ------------------------------------------------------------- */
+/* ---- embedders -------------------------------------------------------- */
 
 static void on_overrun(void *arg, tide_total which) {
   int *fd = arg;
@@ -314,7 +315,7 @@ static void the_thread_blocks_every_signal(void **state) {
   tide_watchdog_stop(watchdog);
 }
 
-/* ---- Lua ------------------------------------------------------------------- */
+/* ---- Lua -------------------------------------------------------------- */
 
 /* How many system calls that sleep or wake a process made: each sleep of a
  * thread is a voluntary switch. */
@@ -361,8 +362,10 @@ static void a_signal_not_taken_up_ends_the_slice(void **state) {
   (void)state;
   start_both(&interrupt, &signalled, &L);
   tide_watchdog_signal(signalled);
-  slice_of(interrupt, L, "while true do pcall(function() while true do end end)"
-                         " end", 0, &status);
+  slice_of(interrupt, L,
+           "while true do pcall(function() while true do end end)"
+           " end",
+           0, &status);
   assert_int_equal(status, LUA_ERRRUN);
   assert_true(tide_clock_mono() - began >= TIDE_SEC);
   assert_true(tide_clock_mono() - began < 3 * TIDE_SEC);
@@ -417,21 +420,21 @@ static void an_idle_watchdog_sleeps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_total_writes_what_runs_and_ends),
-      cmocka_unit_test(what_has_no_place_is_counted),
-      cmocka_unit_test(long_names_are_cut),
-      cmocka_unit_test(a_full_stderr_does_not_hold_it),
-      cmocka_unit_test(a_disarmed_total_never_comes),
-      cmocka_unit_test(a_signal_starts_the_total),
-      cmocka_unit_test(the_total_counts_from_the_signal),
-      cmocka_unit_test(a_later_signal_does_not_shorten_it),
-      cmocka_unit_test(a_callback_takes_the_place_of_the_end),
-      cmocka_unit_test(the_thread_blocks_every_signal),
+    cmocka_unit_test(a_total_writes_what_runs_and_ends),
+    cmocka_unit_test(what_has_no_place_is_counted),
+    cmocka_unit_test(long_names_are_cut),
+    cmocka_unit_test(a_full_stderr_does_not_hold_it),
+    cmocka_unit_test(a_disarmed_total_never_comes),
+    cmocka_unit_test(a_signal_starts_the_total),
+    cmocka_unit_test(the_total_counts_from_the_signal),
+    cmocka_unit_test(a_later_signal_does_not_shorten_it),
+    cmocka_unit_test(a_callback_takes_the_place_of_the_end),
+    cmocka_unit_test(the_thread_blocks_every_signal),
 #if !defined(__SANITIZE_THREAD__) /* defers signals */
-      cmocka_unit_test(a_signal_not_taken_up_ends_the_slice),
+    cmocka_unit_test(a_signal_not_taken_up_ends_the_slice),
 #endif
-      cmocka_unit_test(slices_cost_no_system_call),
-      cmocka_unit_test(an_idle_watchdog_sleeps),
+    cmocka_unit_test(slices_cost_no_system_call),
+    cmocka_unit_test(an_idle_watchdog_sleeps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,8 +158,8 @@ local programs = {
   ["wrap closes at an error, in order"] = function(lib)
     local log = {}
     local _, err = pcall(lib.coroutine.wrap(function()
-      local _a <close> = closer(log, "a")
-      local _b <close> = closer(log, "b")
+      local _ <close> = closer(log, "a")
+      local _ <close> = closer(log, "b")
       error("x", 0)
     end))
     return log, err
@@ -167,8 +167,8 @@ local programs = {
   ["wrap with a close that fails"] = function(lib)
     local log = {}
     local _, err = pcall(lib.coroutine.wrap(function()
-      local _a <close> = closer(log, "a")
-      local _b <close> = closer(log, "b", "second")
+      local _ <close> = closer(log, "a")
+      local _ <close> = closer(log, "b", "second")
       error("first", 0)
     end))
     return log, err
@@ -176,7 +176,7 @@ local programs = {
   ["wrap and a closed coroutine"] = function(lib)
     local co, log = nil, {}
     local f = lib.coroutine.wrap(function()
-      local _a <close> = closer(log, "a")
+      local _ <close> = closer(log, "a")
       co = lib.coroutine.running()
       lib.coroutine.yield()
     end)
@@ -191,8 +191,8 @@ local programs = {
   ["close of a suspended coroutine"] = function(lib)
     local log = {}
     local co = lib.coroutine.create(function()
-      local _a <close> = closer(log, "a")
-      local _b <close> = closer(log, "b")
+      local _ <close> = closer(log, "a")
+      local _ <close> = closer(log, "b")
       lib.coroutine.yield()
     end)
     lib.coroutine.resume(co)
@@ -201,8 +201,8 @@ local programs = {
   ["close with an error"] = function(lib)
     local log = {}
     local co = lib.coroutine.create(function()
-      local _a <close> = closer(log, "a")
-      local _b <close> = closer(log, "b", "failed")
+      local _ <close> = closer(log, "a")
+      local _ <close> = closer(log, "b", "failed")
       lib.coroutine.yield()
     end)
     lib.coroutine.resume(co)
@@ -211,7 +211,7 @@ local programs = {
   ["close of one that failed"] = function(lib)
     local log = {}
     local co = lib.coroutine.create(function()
-      local _a <close> = closer(log, "a")
+      local _ <close> = closer(log, "a")
       error("failed", 0)
     end)
     lib.coroutine.resume(co)
@@ -236,7 +236,7 @@ local programs = {
   ["close wants a coroutine"] = function(lib) lib.coroutine.close("x") end,
   ["close while it yields"] = function(lib)
     local co = lib.coroutine.create(function()
-      local _a <close> = setmetatable({}, { __close = function() lib.coroutine.yield() end })
+      local _ <close> = setmetatable({}, { __close = function() lib.coroutine.yield() end })
       lib.coroutine.yield()
     end)
     lib.coroutine.resume(co)

@@ -1,5 +1,5 @@
---- Scripts that do not end by themselves (tests/data/runaway-corpus.json), and a way to run one in a
---- process of its own under a total.
+--- Scripts that do not end by themselves (tests/data/runaway-corpus.json), and a way to run one in
+--- a process of its own under a total.
 local cjson = require "cjson"
 local uv = require "luv"
 
