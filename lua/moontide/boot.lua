@@ -51,7 +51,7 @@ local function refuse(errors)
   for _, message in ipairs(errors) do write(3, "lifecycle", message) end
   local code = exit.invalid_code()
   require("moontide.finish").last_words(("exit %d: %s"):format(code, errors[1]))
-  require("moontide.states").move("stopped", "invalid configuration")
+  core.state.move("stopped") -- without a record: the errors are all that is said
   shutdown.code = code
   core.host.stop(code)
 end
@@ -62,17 +62,12 @@ local function append(list, more)
   for _, item in ipairs(more or {}) do list[#list + 1] = item end
 end
 
-local function warn(messages)
-  for _, message in ipairs(messages) do write(2, "lifecycle", message) end
-end
-
 local function seal_pipeline(pipeline)
   local errors = {}
   pipeline.graph:configure(config)
   append(errors, pipeline.graph:seal())
   append(errors, pipeline:task_errors())
   pipeline.sealed = true
-  warn(pipeline.graph.warnings)
   if #errors == 0 then require("moontide.pipeline.times").apply(pipeline) end
   return errors
 end
@@ -101,19 +96,27 @@ function M.seal_shutdown()
   return seal_pipeline(shutdown)
 end
 
+local function warnings(doubtful)
+  local list = {}
+  append(list, config.warnings)
+  append(list, startup.graph.warnings)
+  append(list, shutdown.graph.warnings)
+  append(list, doubtful)
+  return list
+end
+
 --- Seals configuration and both pipelines, and checks what can only be seen together.
 ---@return string[] errors all of them
+---@return string[] warnings
 function M.seal()
   local errors = {}
   append(errors, config.seal())
-  if #errors > 0 then return errors end
+  if #errors > 0 then return errors, {} end
   append(errors, seal_pipeline(startup))
   append(errors, M.seal_shutdown())
-  if #errors > 0 then return errors end
+  if #errors > 0 then return errors, {} end
   local wrong, doubtful = require("moontide.pipeline.times").judge(startup, shutdown)
-  warn(config.warnings)
-  warn(doubtful)
-  return wrong
+  return wrong, warnings(doubtful)
 end
 
 -- What the log looks like: from as early on as it is known, for the main chunk writes to it too.
@@ -192,8 +195,9 @@ local function seal_and_begin()
   if M.begun then return end
   M.begun = true
   if shutdown.is_running() then return end
-  local errors = M.seal()
+  local errors, doubtful = M.seal()
   if #errors > 0 then return errors end
+  for _, message in ipairs(doubtful) do write(2, "lifecycle", message) end
   begin()
 end
 
@@ -241,6 +245,14 @@ function M.load_library()
   if core.host.mode == "process" then exit.install() end
 end
 
+--- Loads a script without starting anything, for check, plan, why and graph.
+---@param path string
+---@return table|nil app
+---@return string[]|nil errors
+function M.describe(path)
+  return require("moontide.describe").describe(path)
+end
+
 --- `tide.config { ... }`: the script's settings, once, before the pipelines are sealed.
 ---@param settings table
 function M.configure(settings)
@@ -255,8 +267,8 @@ function M.load(chunk, path)
   M.main.chunk, M.main.path = chunk, path
 end
 
--- The settings that are not the script's: the environment, then whoever made the host.
-local function load_settings()
+--- The settings that are not the script's: the environment, then whoever made the host.
+function M.load_settings()
   config.load_env(core.host.environ())
   local options = core.host.options
   for _, kind in ipairs { "startup", "shutdown" } do
@@ -269,7 +281,7 @@ end
 function M.start()
   local main = M.main
   M.started_at = core.clock.now()
-  load_settings()
+  M.load_settings()
   apply_log()
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
@@ -284,6 +296,7 @@ end
 -- In the main chunk of a process: what came before was the loading, and here it waits.
 local function park_main()
   local main = M.main
+  if main.described then exit.unwind() end
   main.parked = true
   exit.held = exit.held + 1
   local errors = seal_and_begin()
@@ -297,7 +310,7 @@ end
 local function run_loop()
   core.host.watch()
   M.started_at = core.clock.now()
-  load_settings()
+  M.load_settings()
   exit.held = exit.held + 1
   M.main.parked = true
   local errors

@@ -62,6 +62,11 @@ function M.stop_at_once(reason)
   core.host.stop(M.for_reason(reason))
 end
 
+--- Ends the running code by an error that nobody counts as one.
+function M.unwind()
+  error(setmetatable({ kind = "exit" }, Exit), 0)
+end
+
 -- The caller does not continue: a task waits for ever (the shutdown cancels it), other code is
 -- unwound by an error that nobody counts as one.
 local function park()
@@ -70,7 +75,7 @@ local function park()
     pcall(function() task.waiter("os.exit"):wait() end)
     task.waiter("os.exit"):wait()
   end
-  error(setmetatable({ kind = "exit" }, Exit), 0)
+  M.unwind()
 end
 
 --- os.exit in a script: asks for a shutdown with this exit code.
@@ -79,6 +84,7 @@ function M.request(code)
   if code == false then code = 1 end
   code = math.tointeger(code)
   if not code then error("os.exit: the code must be an integer or a boolean", 2) end
+  if require("moontide.boot").main.described then M.unwind() end
   M.leave(reasons.new("exit", { code = code & 255 }))
   park()
 end

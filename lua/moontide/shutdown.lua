@@ -119,6 +119,7 @@ end
 function M:run(what)
   local reason, from = arguments(what)
   check_from(self, from)
+  if require("moontide.boot").main.described then return require("moontide.completion").new() end
   if self.completion then
     record_later(self, reason)
     return self.completion

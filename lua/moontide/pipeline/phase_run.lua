@@ -4,7 +4,6 @@
 -- the task library, so the phase is over when its last task is, at most a grace after its time.
 
 local core = require "moontide.core"
-local duration = require "moontide.duration"
 local record = require "moontide.pipeline.record"
 local task = require "moontide.task"
 local task_run = require "moontide.pipeline.task_run"
@@ -31,7 +30,7 @@ local function limits(run, node, from)
   local total_end, total_text = run:limit_for(node)
   local own = finite(node.effective or node.timeout)
   if own and (not total_end or from + own < total_end) then
-    return from + own, ("the timeout of phase %s, %s"):format(node.name, duration.format(own))
+    return from + own, "the timeout of phase " .. node.name
   end
   return total_end, total_text
 end

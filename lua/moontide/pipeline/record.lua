@@ -4,6 +4,7 @@
 -- tasks only failures have a record of their own; the phase's says how many there were.
 
 local core = require "moontide.core"
+local duration = require "moontide.duration"
 
 local write = core.log.write
 
@@ -75,9 +76,10 @@ local function what_happened(phase_run, entry)
     WORDS[entry.outcome] or entry.outcome)
   local seconds = (entry.ended_at - entry.started_at)
   if entry.outcome == "failed" then return text .. ": " .. M.text(err) end
-  local limit = type(err) == "table" and err.limit
   text = ("%s after %.3g s"):format(text, seconds)
-  return limit and ("%s: %s"):format(text, limit) or text
+  local limit = type(err) == "table" and err.limit
+  if not limit then return text end
+  return ("%s: %s, %s"):format(text, limit, duration.format(err.seconds or seconds))
 end
 
 --- A task did not end well. `fatal`: the first that ends the run, one ERROR record.

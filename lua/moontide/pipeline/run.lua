@@ -2,7 +2,6 @@
 --- short. The same engine for startup and shutdown.
 
 local core = require "moontide.core"
-local duration = require "moontide.duration"
 local phase_run = require "moontide.pipeline.phase_run"
 local record = require "moontide.pipeline.record"
 local task = require "moontide.task"
@@ -32,8 +31,7 @@ function Run:limit_for(node)
   local at = self.total_end
   if not at then return nil end
   local kept = node.always and self.reserve / 4 or self.reserve
-  return at - kept, ("the %s total of %s less a reserve of %s"):format(self.kind,
-    duration.format(self.total), duration.format(kept))
+  return at - kept, self.limit_text
 end
 
 --- The run has begun to wait for a phase.
@@ -149,6 +147,7 @@ end
 function M.new(fields)
   fields.active, fields.secondary, fields.started_at = {}, {}, now()
   fields.reserve = fields.reserve or 0
+  fields.limit_text = ("what was left of the %s total"):format(fields.kind)
   return setmetatable(fields, Run)
 end
 

@@ -5,7 +5,6 @@
 
 local core = require "moontide.core"
 local context = require "moontide.pipeline.context"
-local duration = require "moontide.duration"
 local task = require "moontide.task"
 
 local now = core.clock.now
@@ -31,7 +30,7 @@ local function limit_of(phase_run, entry, started)
   if phase_run.per_attempt then at, text = phase_run:attempt_limit(started) end
   local own = entry.own_timeout
   if own and (not at or started + own < at) then
-    return started + own, "its own timeout of " .. duration.format(own)
+    return started + own, "its own timeout"
   end
   return at, text
 end
@@ -69,7 +68,7 @@ end
 local function finish(phase_run, entry, t)
   if entry.place then unwatch(phase_run, entry) end
   local outcome = t.outcome
-  entry.state, entry.outcome, entry.ended_at, entry.task = "done", outcome, t.ended_at, false
+  entry.state, entry.outcome, entry.ended_at, entry.task = "done", outcome, now(), false
   if outcome ~= "ok" then entry.error, entry.traceback = t.error, t.left or t.stack end
   phase_run:ended(entry)
 end
