@@ -4,6 +4,7 @@
 ---   lua5.4 tests/bench/tasks.lua [rounds]       (with LUA_CPATH=BUILD/?.so)
 ---
 --- The two are measured in turn, in the same process; the figure is the median of the ratios.
+require "moontide"
 local core = require "moontide.core"
 local task = require "moontide.task"
 
@@ -70,6 +71,7 @@ local function with(await, finish)
       done = true
     end)
     repeat
+      core.host.wake()
       core.host.turn(false)
     until done
   end

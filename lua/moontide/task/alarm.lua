@@ -8,6 +8,9 @@ local add, withdraw = core.clock.add, core.clock.cancel
 local M = {
   ---@type fun(t: moontide.Task, now: number) set by scheduler.lua
   on_task = nil,
+  --- The core counts whole nanoseconds, so an entry may be due a little before the time that it
+  --- was made for; what is due within this is due.
+  slack = 1e-6,
   --- Seconds between the cancellation of a late task and its being closed.
   grace = 1,
 }
@@ -108,7 +111,7 @@ function M.due(id)
   if not entry then
     return
   end
-  local now = core.clock.now()
+  local now = core.clock.now() + M.slack
   queue.now = now
   if type(entry) == "function" then
     entry(now)

@@ -14,21 +14,23 @@ local M = {}
 ---@param shield moontide.Shield|nil
 ---@return boolean
 function M.holds(shield)
-  return shield ~= nil and core.clock.now() < shield.till
+  return shield ~= nil and core.clock.now() + alarm.slack < shield.till
 end
 
---- Wakes a waiting task with its cancellation, unless a shield is over it. One whose function has
---- returned waits for its children, which are cancelled with it.
+--- Wakes a waiting task with its cancellation. Not while a shield is over it; and not one that
+--- waits for tasks below it, which are cancelled with it.
 ---@param t moontide.Task
 local function deliver(t)
   local source = t.at
-  if type(source) ~= "table" or source.firm then
+  if type(source) ~= "table" then
     return
   elseif not t.body then
     t.told = true
     return
   elseif M.holds(t.shield) then
     alarm.renew(t)
+    return
+  elseif source.firm then
     return
   end
   t.at = queue.RAISE

@@ -119,15 +119,17 @@ end
 
 local Guard = {}
 
+--- Its tasks end under the shield still, unless its function failed. A task that is being closed
+--- cannot wait; those below it have been closed before.
 function Guard:__close()
   local t, scope = self.t, self.scope
-  t.shield = self.outer
   if scope.n > 0 and coroutine.isyieldable() then
-    if self.failed or t.cancelled then
-      cancel.cancel_scope(scope, t.cancelled or errors.cancelled("its shield ended"))
+    if self.failed then
+      cancel.cancel_scope(scope, t.cancelled or errors.cancelled("its shield ended by an error"))
     end
     scopes.join(scope, t, true)
   end
+  t.shield = self.outer
   scopes.close(scope)
   if scope.unclaimed then
     scheduler.report_unclaimed(scope)
@@ -150,7 +152,9 @@ function M.shield(d, fn, ...)
   local shield = { till = till }
   local scope = scopes.open(t, "tide.shield")
   scope.shield, scope.deadline, scope.limit = shield, till, "tide.shield"
-  local guard <close> = setmetatable({ t = t, scope = scope, outer = t.shield }, Guard)
+  local guard <close> = setmetatable({
+    t = t, scope = scope, outer = t.shield, failed = true,
+  }, Guard)
   t.shield = shield
   return (function(...)
     guard.failed = false
