@@ -77,6 +77,7 @@ static int run(lua_State *L) {
   if (host->running)
     return luaL_error(L, "the host runs already");
   host->running = true;
+  tide_host__wake(host); /* the caller's own Lua may have queued something */
   while (!host->stopped)
     uv_run(host->loop, UV_RUN_DEFAULT);
   host->running = false;
@@ -86,6 +87,7 @@ static int run(lua_State *L) {
 }
 
 static int turn(lua_State *L) {
+  tide_host__wake(tide_lua_host(L));
   if (!tide_host__turn(tide_lua_host(L), lua_toboolean(L, 1)))
     return luaL_error(L, "the loop cannot be turned from inside itself");
   return 0;
