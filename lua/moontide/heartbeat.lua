@@ -24,11 +24,7 @@ Heartbeat.__index = Heartbeat
 local heartbeats = {}
 
 local function publish(self, detail)
-  local extra
-  if detail ~= nil then
-    local ok, text = pcall(require("moontide.json").encode, { detail = detail })
-    extra = ok and text or nil
-  end
+  local extra = detail ~= nil and require("moontide.readiness").members { detail = detail } or nil
   core.health.set("worker:" .. self.name, true, self.opts.critical, extra, self.due)
 end
 

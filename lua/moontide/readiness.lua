@@ -70,18 +70,21 @@ local function body_of(self, latency_ms, extra)
   return body
 end
 
--- The members of the check's object, as JSON without the braces of their own.
-local function encode(body)
+--- The members of an object as JSON, without its braces: the core adds them to its own.
+---@param body table
+---@return string|nil nil when there are none, or for what JSON cannot say
+function M.members(body)
   local ok, text = pcall(require("moontide.json").encode, body)
-  return ok and text or nil
+  text = ok and text:match "^{(.+)}$"
+  return text or nil
 end
 
 local function publish(self, latency_ms, extra)
   local text
   if self.ok and not extra then
-    text = ("{\"latencyMs\":%d}"):format(latency_ms)
+    text = ("\"latencyMs\":%d"):format(latency_ms)
   else
-    text = encode(body_of(self, latency_ms, extra))
+    text = M.members(body_of(self, latency_ms, extra))
   end
   local opts = self.opts
   core.health.set(self.name, self.ok, opts.critical, text, now() + PERIODS * opts.every)
