@@ -63,9 +63,11 @@ static int close_task(lua_State *L) {
 }
 
 static int suspend(lua_State *L) {
-  if (!lua_isyieldable(L))
-    return luaL_error(L, "cannot await inside table.sort, string.gsub, "
-                         "require or a finalizer");
+  if (!lua_isyieldable(L)) { /* no position: it would be the library's */
+    lua_pushliteral(L, "cannot await inside table.sort, string.gsub, require "
+                       "or a finalizer");
+    return lua_error(L);
+  }
   return lua_yield(L, lua_gettop(L));
 }
 

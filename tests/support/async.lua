@@ -8,6 +8,7 @@
 --- takes a moment. A test fails when a task or a timer of it is left over.
 require "moontide"
 local core = require "moontide.core"
+local alarm = require "moontide.task.alarm"
 local task = require "moontide.task"
 
 local M = { core = core }
@@ -16,8 +17,22 @@ core.host.set_pump(task.pump)
 
 --- Real seconds, and virtual ones, that a test may take.
 local REAL_LIMIT, VIRTUAL_LIMIT = 20, 3600
+--- A turn may do the last of what is waited for and then block for more: only so long.
+local TURN = 0.005
 
 local virtual = false
+
+local function turn_once()
+  if virtual or task.counts().ready > 0 then
+    return core.host.turn(false)
+  end
+  local fired = false
+  local bound = alarm.timer(core.clock.now() + TURN, function() fired = true end)
+  core.host.turn(true)
+  if not fired then
+    alarm.cancel_timer(bound)
+  end
+end
 
 --- Turns the loop until done() is true.
 ---@param done fun(): boolean
@@ -29,7 +44,7 @@ function M.turn_until(done, what)
     if task.counts().ready > 0 then
       core.host.wake() -- what was queued from out here entered Lua by no callback
     end
-    core.host.turn(not virtual and task.counts().ready == 0)
+    turn_once()
     if virtual and not done() and task.counts().ready == 0 then
       core.clock.advance(step)
       step = math.min(step * 1.5, 1)
@@ -46,16 +61,8 @@ end
 ---@param name string|nil
 function M.run(fn, name)
   local live, timers = task.counts().live, core.clock.pending()
-  local watch
-  if not virtual then
-    -- The loop blocks while nothing is due: something must be, for the bound to be looked at.
-    watch = require("moontide.task.alarm").timer(core.clock.now() + REAL_LIMIT + 1, function() end)
-  end
   local t = task.root:start({ name = name or "test", detached_errors = true }, fn)
   local ok, err = pcall(M.turn_until, function() return t.outcome ~= nil end, name or "test")
-  if watch then
-    require("moontide.task.alarm").cancel_timer(watch)
-  end
   if not ok then
     local where = t:traceback()
     task.root:cancel("the test was not done")

@@ -95,6 +95,7 @@ function M.timer(at, fn)
   return id
 end
 
+--- Withdraws a timer that has not fired; afterwards its number may be another's.
 ---@param id integer
 function M.cancel_timer(id)
   if entries[id] then
