@@ -122,7 +122,7 @@ function M.new(name, opts, fn)
   if workers[name] then fail(what .. " exists already") end
   local self = setmetatable({
     name = name, opts = checked, fn = fn, batches = 0, failures = 0, stopping = false,
-    site = require("moontide.site").caller(),
+    site = require("moontide.site").caller(), chosen_drain = opts ~= nil and opts.drain ~= nil,
   }, Worker)
   self.heart = heartbeat.new(name, {
     every = checked.every, critical = checked.critical,
@@ -145,11 +145,13 @@ function M.all()
 end
 
 --- What each needs at shutdown, for the budget of service-stop.
----@return { name: string, drain: number, site: string }[]
+---@return { name: string, drain: number, site: string, chosen: boolean }[]
 function M.drains()
   local list = {}
   for name, worker in pairs(workers) do
-    list[#list + 1] = { name = name, drain = worker.opts.drain, site = worker.site }
+    list[#list + 1] = {
+      name = name, drain = worker.opts.drain, site = worker.site, chosen = worker.chosen_drain,
+    }
   end
   table.sort(list, function(a, b) return a.name < b.name end)
   return list

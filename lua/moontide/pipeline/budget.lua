@@ -66,7 +66,8 @@ local function minimums(config, extras)
   local worker = longest_worker(extras.workers)
   if worker then
     result["service-stop"] = {
-      seconds = worker.drain + 1, origin = worker.site or "worker", explicit = true,
+      seconds = worker.drain + 1, origin = worker.site or "worker",
+      explicit = worker.chosen ~= false, -- a default drain is not held against anybody
       why = ("drain %s of worker \"%s\" + 1s"):format(duration.format(worker.drain), worker.name),
     }
   end
@@ -134,7 +135,7 @@ end
 --- The budget of a sealed graph.
 ---@param graph tide.PhaseGraph
 ---@param config table `moontide.config`, sealed
----@param extras? { workers: { name: string, drain: number, site: string|nil }[] }
+---@param extras? { workers: { name: string, drain: number, site: string, chosen: boolean }[] }
 ---@return tide.BudgetReport
 function M.compute(graph, config, extras)
   local kind = graph.kind
