@@ -283,6 +283,7 @@ function M.start()
   M.started_at = core.clock.now()
   M.load_settings()
   apply_log()
+  core.watchdog.shutdown_total(config.get("shutdown.timeout")) -- a signal may come at once
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
     timeout = M.MAIN_LIMIT,
