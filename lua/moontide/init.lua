@@ -15,9 +15,7 @@ local tide = {
   root = task.root,
   now = core.clock.now,
   state = core.state.get,
-  spawn = task.spawn, sleep = task.sleep, timeout = task.timeout, all = task.all,
-  race = task.race, scope = task.scope, event = task.event, channel = task.channel,
-  shield = task.shield, offload = task.offload,
+  spawn = task.spawn, sleep = task.sleep, event = task.event, channel = task.channel,
 }
 
 -- Names that are a module of their own, and functions of one.
@@ -27,6 +25,12 @@ local MODULES = {
   profiles = "moontide.profiles", retry = "moontide.retry",
 }
 local FUNCTIONS = {
+  timeout = { "moontide.task", "timeout" },
+  all = { "moontide.task", "all" },
+  race = { "moontide.task", "race" },
+  scope = { "moontide.task", "scope" },
+  shield = { "moontide.task", "shield" },
+  offload = { "moontide.task", "offload" },
   component = { "moontide.component", "new" },
   check = { "moontide.readiness", "check" },
   heartbeat = { "moontide.heartbeat", "new" },

@@ -35,9 +35,12 @@ local function limits(run, node, from)
   return total_end, total_text
 end
 
---- With a retry policy the phase's timeout bounds each attempt.
+--- With a retry policy the phase's timeout bounds each attempt, and give_up_after all of them.
 function PhaseRun:attempt_limit(started)
-  return limits(self.run, self.node, started)
+  local at, text = limits(self.run, self.node, started)
+  local last = self.retry_end
+  if last and (not at or last < at) then return last, "what was left of give_up_after" end
+  return at, text
 end
 
 -- ---- which task may start -----------------------------------------------------------------------

@@ -143,24 +143,34 @@ local function circle(tasks, entry)
   end
 end
 
---- Checks what could not be checked at registration: `after` of tasks.
+-- What is wrong with an entry's `after` or `skip_on`, or nil.
+local function fault_of(tasks, entry)
+  if entry.after and not tasks.by_name[entry.after] then
+    local known = {}
+    for other in tasks:each() do known[#known + 1] = other.name end
+    return ": " .. suggest.unknown("task", entry.after, known)
+  elseif entry.after and circle(tasks, entry) == entry.name then
+    return " waits for itself through after"
+  end
+  for _, kind in ipairs(entry.skip_on or {}) do
+    local reasons = require "moontide.reason"
+    if not reasons.kinds[kind] then
+      return ": skip_on: " .. suggest.unknown("reason", kind, reasons.names())
+    end
+  end
+end
+
+--- Checks what could not be checked at registration: names of other tasks and of reasons.
 ---@return string[] errors
 function Pipeline:task_errors()
   local errors = {}
   for _, name in ipairs(self.names) do
     local tasks = self.tasks[name]
     for entry in tasks:each() do
-      if entry.after then
+      local fault = (entry.after or entry.skip_on) and fault_of(tasks, entry)
+      if fault then
         local where = require("moontide.pipeline.task_run").site(entry)
-        if not tasks.by_name[entry.after] then
-          local known = {}
-          for other in tasks:each() do known[#known + 1] = other.name end
-          errors[#errors + 1] = ("%s: task %q of phase %s: %s"):format(where, entry.name, name,
-            suggest.unknown("task", entry.after, known))
-        elseif circle(tasks, entry) == entry.name then
-          errors[#errors + 1] = ("%s: task %q of phase %s waits for itself through after"):format(
-            where, entry.name, name)
-        end
+        errors[#errors + 1] = ("%s: task %q of phase %s%s"):format(where, entry.name, name, fault)
       end
     end
   end
