@@ -10,6 +10,10 @@ local queue = require "moontide.task.queue"
 local scheduler = require "moontide.task.scheduler"
 local scopes = require "moontide.task.scope"
 
+local await_point, suspend = queue.await_point, queue.suspend
+local SLEEP, TURN = queue.SLEEP, queue.TURN
+local clock_now = core.clock.now
+
 local M = {}
 
 --- The scope of tasks that belong to nobody: it ends with the host.
@@ -98,16 +102,15 @@ end
 ---@async
 ---@param d number|string
 function M.sleep(d)
-  local t = queue.await_point()
-  local seconds = scopes.duration(d, "sleep", 2)
-  if seconds == 0 then
-    return queue.suspend(queue.TURN)
+  local t = await_point()
+  if d == 0 then
+    return suspend(TURN)
   end
-  t.value = core.clock.now() + seconds
+  t.value = clock_now() + scopes.duration(d, "sleep", 2)
   if t.alarm then
-    alarm.clear(t)
+    alarm.clear(t) -- it may be for later than this sleep ends
   end
-  queue.suspend(queue.SLEEP)
+  suspend(SLEEP)
 end
 
 ---@param what string|nil

@@ -1,8 +1,7 @@
 --- The Task: what spawn returns.
 ---
---- A task is one small table, made by scope.lua. Fields that few tasks ever set have their default
---- in the class; those that are made up when somebody asks (name, state, waiting_on) are getters
---- behind it.
+--- A task is one small table, made by scope.lua with every field that the scheduler reads, so that
+--- only what is made up when somebody asks (name, state, waiting_on) comes by __index.
 local cancel = require "moontide.task.cancel"
 local errors = require "moontide.task.errors"
 local queue = require "moontide.task.queue"
@@ -27,13 +26,6 @@ local waitlist = require "moontide.task.waitlist"
 ---@field own moontide.Scope|false the scope that its own spawns join
 local methods = {}
 local Task = { __name = "moontide.Task" }
-
--- Defaults, so that reading them costs no call of __index.
-methods.alarm = false
-methods.args = 0
-methods.cancelled = false
-methods.joiners = false
-methods.own = false
 
 local last_id = 0
 local getters = {}
@@ -163,19 +155,17 @@ function methods:cancel(reason)
   return cancel.cancel(self, errors.cancelled(reason))
 end
 
---- Where it was spawned ("file:line" when the spawner said so), else where its function is defined.
+--- Where it was spawned ("file:line") when the spawner said so, else where its function is defined.
+--- Nothing is noted at the spawn: the function is found when somebody asks, while the task lives.
 ---@return string
 function methods:site()
-  local opts = self.opts
+  local opts, body = self.opts, self.body
   if opts and opts.site then
     return opts.site
   end
-  local fn = self.fn or type(self.body) == "function" and self.body
-  if fn then
-    local info = debug.getinfo(fn, "S")
-    return info.short_src .. ":" .. info.linedefined
-  end
-  return "?"
+  local info = type(body) == "thread" and traceback.base(body)
+    or type(body) == "function" and debug.getinfo(body, "S")
+  return info and info.short_src .. ":" .. info.linedefined or "?"
 end
 
 --- Where the task is now, through the tasks that it awaits; of an ended task, where it failed.

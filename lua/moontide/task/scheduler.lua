@@ -7,11 +7,12 @@ local queue = require "moontide.task.queue"
 local scopes = require "moontide.task.scope"
 local traceback = require "moontide.task.traceback"
 
+-- The tracked functions: xpcall is the global one, in whose place the core has put its own.
 local resume, create, close = core.coroutine.resume, core.coroutine.create, core.coroutine.close
-local xpcall, yield, unpack = core.coroutine.xpcall or xpcall, coroutine.yield, table.unpack
+local xpcall, yield, unpack = xpcall, coroutine.yield, table.unpack
 local clock_now = core.clock.now
 local INTERRUPTED = core.coroutine.interrupted
-local ready, defer_alarm = queue.ready, queue.defer_alarm
+local ready, defer_alarm, remove = queue.ready, queue.defer_alarm, scopes.remove
 local NEW, RAISE, RUNNING, FINISHED, DONE =
   queue.NEW, queue.RAISE, queue.RUNNING, queue.FINISHED, queue.DONE
 local AWAIT, SLEEP, TURN = queue.AWAIT, queue.SLEEP, queue.TURN
@@ -25,7 +26,7 @@ local M = {
 --- One pump turn lasts at most so long (seconds) or so many resumes, then the loop gets its turn.
 local BUDGET, RESUMES = 0.001, 1024
 --- The clock is read once in so many resumes.
-local CLOCK_EVERY = 16
+local CLOCK_EVERY = 4
 --- Coroutines kept for reuse, and abandoned tasks remembered.
 local POOL, REMEMBERED = 16384, 64
 
@@ -104,7 +105,9 @@ end
 --- nothing had been; a failure of its own still counts more.
 local function outcome_of(t)
   local cancelled = t.cancelled
-  if t.failed then
+  if not cancelled and not t.failed then
+    return "ok"
+  elseif t.failed then
     if t.error == INTERRUPTED then
       t.stack = core.coroutine.traceback and core.coroutine.traceback() or t.stack
       return "interrupted"
@@ -146,64 +149,64 @@ local function report_unclaimed(scope)
 end
 M.report_unclaimed = report_unclaimed
 
---- The task is over: its function has returned and it has no children left.
-local function settle(t, outcome)
-  if outcome == "ok" then
-    t.outcome = outcome
-  else
-    t.outcome = outcome or outcome_of(t)
+--- Tells whoever is to hear of it: siblings and owner in a strict scope, else the policy above.
+local function pass_on(t, scope)
+  if not scope.strict then
+    blame(t, scope)
+  elseif not scope.failure and t.outcome ~= "cancelled" then
+    scope.failure = t
+    cancel.cancel_scope(scope, errors.cancelled(
+      ("task %s failed: %s"):format(t.name, tostring(t.error))))
   end
-  local scope, opts = t.scope, t.opts
-  t.at, t.ended_at = DONE, queue.now
+end
+
+local function call_on_end(t, on_end)
+  local ok, err = xpcall(on_end, debug.traceback, t)
+  if not ok then
+    io.stderr:write("moontide: error in on_end of task ", t.name, ": ", tostring(err), "\n")
+  end
+end
+
+--- The task is over: its function has returned and it has no children left. The clock is read
+--- afresh for tasks of a kind, whose durations are reported.
+local function settle(t, outcome)
+  local scope, opts, own, joiners = t.scope, t.opts, t.own, t.joiners
+  t.outcome, t.at, t.body = outcome, DONE, false
+  t.ended_at = opts and opts.kind and clock_now() or queue.now
+  queue.live = queue.live - 1
   if t.alarm then
     alarm.clear(t)
   end
-  queue.live = queue.live - 1
-  if t.outcome ~= "ok" then
-    if scope.strict and not scope.failure and t.outcome ~= "cancelled" then
-      scope.failure = t
-      cancel.cancel_scope(scope, errors.cancelled(
-        ("task %s failed: %s"):format(t.name, tostring(t.error))))
-    elseif not scope.strict then
-      blame(t, scope)
-    end
+  if outcome ~= "ok" then
+    pass_on(t, scope)
   end
-  local own = t.own
   if own and own.unclaimed then
     report_unclaimed(own)
   end
-  local joiners = t.joiners
   if joiners then
     joiners:wake_all()
   end
   if opts and opts.on_end then
-    local ok, err = xpcall(opts.on_end, debug.traceback, t)
-    if not ok then
-      io.stderr:write("moontide: error in on_end of task ", t.name, ": ", tostring(err), "\n")
-    end
+    call_on_end(t, opts.on_end)
   end
-  scopes.remove(scope, t)
+  remove(scope, t)
 end
 
 --- The task's function is over; its children may live on for a while.
 local function end_body(t)
-  t.body = false
   local own = t.own
-  if own and own.n > 0 then
-    if t.failed then
-      cancel.cancel_below(t, errors.cancelled(("task %s ended: %s"):format(
-        t.name, tostring(t.error))))
-    end
-    t.at = own
-    if t.deadline and not t.alarm then
-      queue.defer_alarm(t)
-    end
-    return
+  t.body = false
+  if not own or own.n == 0 then
+    return settle(t, outcome_of(t))
   end
-  if t.failed or t.cancelled then
-    return settle(t)
+  if t.failed then
+    cancel.cancel_below(t, errors.cancelled(("task %s ended: %s"):format(
+      t.name, tostring(t.error))))
   end
-  settle(t, "ok")
+  t.at = own
+  if t.deadline and not t.alarm then
+    defer_alarm(t)
+  end
 end
 
 -- Slices ---------------------------------------------------------------------------------------
@@ -230,41 +233,14 @@ local function end_oddly(t, ok, err)
   end_body(t)
 end
 
---- What the task's slice ended with: an await, the end of its function, or neither.
-local function after(t, ok, mark, source)
-  queue.current = nil
-  if mark == AWAIT then
-    if source == TURN then
-      return ready(t)
-    end
-    t.at = source
-    if not t.alarm and (t.deadline or source == SLEEP or t.cancelled) then
-      defer_alarm(t)
-    end
-  elseif t.at == FINISHED then
-    if t.error ~= INTERRUPTED and pooled < POOL then
-      pooled = pooled + 1
-      pool[pooled] = t.body
-    end
-    return end_body(t)
-  else
-    return end_oddly(t, ok, mark)
-  end
-end
-
 --- Ends a task that was cancelled before it began.
 local function drop(t)
   t.failed, t.error, t.value = true, t.cancelled, nil
-  t.body = false
-  return settle(t)
+  settle(t, outcome_of(t))
 end
 
-local function start(t, now, deadline)
-  local cancelled = t.cancelled or t.scope.cancelled
-  if cancelled then
-    t.cancelled = cancelled
-    return drop(t)
-  end
+--- Runs a slice of a task that is to begin, in a coroutine of the pool.
+local function begin(t, now)
   local co
   if pooled > 0 then
     co = pool[pooled]
@@ -273,30 +249,65 @@ local function start(t, now, deadline)
   else
     co = create(worker)
   end
-  local fn, value = t.body, t.value
-  t.body, t.fn, t.started_at, t.at = co, fn, now, RUNNING
+  local fn = t.body
+  t.body, t.started_at, t.at = co, now, RUNNING
   queue.current = t
-  return after(t, resume(co, deadline or 0, t, fn, value))
+  return resume(co, t.deadline or 0, t, fn, t.value)
 end
 
+--- Ends what a queued task has left to end. Returns true when there is nothing to run.
+local function nothing_to_run(t, at)
+  if at == NEW then
+    t.cancelled = t.cancelled or t.scope.cancelled
+    if t.cancelled then
+      drop(t)
+      return true
+    end
+  elseif not t.body then
+    if at ~= DONE then -- else it was ended while it was queued
+      settle(t, outcome_of(t))
+    end
+    return true
+  end
+  return false
+end
+
+--- One slice of a task, and what it ended with: an await, the end of its function, or neither.
 local function step(t, now)
   local deadline = t.deadline
   if deadline and deadline <= now and not t.cancelled then
     cancel.expire(t)
   end
   local at = t.at
-  if at == NEW then
-    return start(t, now, deadline)
-  elseif not t.body then
-    if at ~= DONE then -- else it was ended while it was queued
-      settle(t)
-    end
+  local ok, mark, source
+  if at == NEW and not t.cancelled and not t.scope.cancelled then
+    ok, mark, source = begin(t, now)
+  elseif nothing_to_run(t, at) then
     return
+  else
+    t.at = RUNNING
+    queue.current = t
+    ok, mark, source = resume(t.body, t.cancelled and cleanup_deadline(t, now) or deadline or 0,
+      at == RAISE)
   end
-  t.at = RUNNING
-  queue.current = t
-  return after(t, resume(t.body, t.cancelled and cleanup_deadline(t, now) or deadline or 0,
-    at == RAISE))
+  queue.current = nil
+  if mark == AWAIT then
+    if source == TURN then
+      return ready(t)
+    end
+    t.at = source
+    if not t.alarm and (deadline or source == SLEEP or t.cancelled) then
+      defer_alarm(t)
+    end
+  elseif t.at ~= FINISHED then
+    end_oddly(t, ok, mark)
+  else
+    if pooled < POOL and not (t.failed and t.error == INTERRUPTED) then
+      pooled = pooled + 1
+      pool[pooled] = t.body
+    end
+    end_body(t)
+  end
 end
 
 -- The pump -------------------------------------------------------------------------------------
@@ -404,7 +415,7 @@ function abandon(t, now, must)
   elseif at == NEW then
     drop(t)
   elseif not t.body then
-    settle(t)
+    settle(t, outcome_of(t))
   else
     close_now(t, now)
   end

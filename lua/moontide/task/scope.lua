@@ -76,7 +76,8 @@ local function spawn(scope, opts, fn, first, ...)
   local n = scope.n + 1
   local t = setmetatable({
     at = NEW, scope = scope, slot = n, body = fn, value = first, deadline = scope.deadline,
-    opts = opts, started_at = false, ended_at = false,
+    opts = opts, args = 0, alarm = false, cancelled = false, own = false, joiners = false,
+    failed = false, started_at = false, ended_at = false, outcome = nil,
   }, Task)
   scope.n = n
   scope.members[n] = t

@@ -45,6 +45,23 @@ local function stack_of(t)
   return "\t(its function has returned)"
 end
 
+--- The function that the task in this coroutine was made of: the outermost that is not this
+--- library's.
+---@param co thread
+---@return table|nil info of debug.getinfo
+function M.base(co)
+  local level, found = 0, nil
+  while true do
+    local info = debug.getinfo(co, level, "S")
+    if not info then
+      return found
+    elseif info.what ~= "C" and not info.source:find("moontide/task/scheduler", 1, true) then
+      found = info
+    end
+    level = level + 1
+  end
+end
+
 local function follow(t, out, depth)
   out[#out + 1] = stack_of(t)
   local source = t.at
