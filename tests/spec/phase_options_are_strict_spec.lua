@@ -31,10 +31,10 @@ describe("a phase option", function()
     { "shutdown", { after = "" }, "after is a phase name" },
     { "shutdown", { after = { "a", 5 } }, "item 2 is 5" },
     { "shutdown", { before = { a = true } }, "before is a plain list" },
-    { "shutdown", { recover = "yes" }, "recover is true or false, not \"yes\"" },
+    { "shutdown", { recover = "yes" }, "recover is a boolean, true or false, not \"yes\"" },
     { "shutdown", { mode = "serial" }, "mode is \"parallel\", \"lifo\" or \"fifo\"" },
     { "startup", { on_fail = "retry" }, "on_fail is \"exit\", \"warn\" or tide.retry{...}" },
-    { "startup", { enabled = 1 }, "enabled is true or false" },
+    { "startup", { enabled = 1 }, "enabled is a boolean" },
     { "startup", 5, "options are a table, not 5" },
   }
   for _, case in ipairs(cases) do

@@ -51,7 +51,7 @@ end
 
 local function read_boolean(value, key)
   if type(value) == "boolean" then return value end
-  return nil, ("%s is true or false, not %s"):format(key, show(value))
+  return nil, ("%s is a boolean, true or false, not %s"):format(key, show(value))
 end
 
 --- Seconds, infinite for "none". Whether a total bounds it is checked with the
