@@ -22,6 +22,7 @@ static lua_State *check_coroutine(lua_State *L) {
 int tide_tracked_switch(lua_State *L, lua_State *co, int nargs) {
   int status, results;
   if (!lua_checkstack(co, nargs)) {
+    lua_pop(L, nargs);
     lua_pushliteral(L, "too many arguments to resume");
     return -1;
   }

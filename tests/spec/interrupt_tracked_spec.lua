@@ -81,6 +81,16 @@ local programs = {
     end)
     return (lib.coroutine.resume(co, table.unpack(list)))
   end,
+  ["resume with more values than are left of its stack"] = function(lib)
+    local list = {}
+    for i = 1, 400000 do list[i] = i end
+    local co = lib.coroutine.create(function(...)
+      local function keep(...) lib.coroutine.yield() return ... end
+      return (keep(...)) -- no tail call: the values stay
+    end)
+    lib.coroutine.resume(co, table.unpack(list))
+    return lib.coroutine.resume(co, table.unpack(list))
+  end,
   ["the traceback of a dead coroutine"] = function(lib)
     local co = lib.coroutine.create(function() local x = nil; return x.y end)
     lib.coroutine.resume(co)
