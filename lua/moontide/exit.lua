@@ -67,13 +67,12 @@ function M.unwind()
   error(setmetatable({ kind = "exit" }, Exit), 0)
 end
 
--- The caller does not continue: a task waits for ever (the shutdown cancels it), other code is
--- unwound by an error that nobody counts as one.
+-- The caller does not continue: a task ends where it stands, other code (a callback, a plain
+-- coroutine) is unwound by an error that nobody counts as one.
 local function park()
-  local task = require "moontide.task"
-  if task.current() and coroutine.isyieldable() then
-    pcall(function() task.waiter("os.exit"):wait() end)
-    task.waiter("os.exit"):wait()
+  local t = require("moontide.task").current()
+  if t and t.body == coroutine.running() and coroutine.isyieldable() then
+    require("moontide.task.queue").leave "os.exit was called"
   end
   M.unwind()
 end

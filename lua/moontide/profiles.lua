@@ -37,10 +37,10 @@ function M.service(opts)
   for _, phase in ipairs(SERVICE) do
     local on_fail = rule(phase[2])
     if on_fail == "all" then
-      startup:phase(phase[1], { on_fail = "exit" })
+      startup:builtin_phase(phase[1], { on_fail = "exit" })
       startup.tasks[phase[1]].collect_all = true
     else
-      startup:phase(phase[1], { on_fail = on_fail })
+      startup:builtin_phase(phase[1], { on_fail = on_fail })
     end
   end
   startup:builtin_task("listener", "listen", function()

@@ -313,7 +313,7 @@ function by_id.R35()
   assert.equal(0, require("moontide.task").pipeline:count())
 end
 
--- Needs real time: tests/e2e/lifecycle_spinning_task_spec.lua.
+-- Needs real time: tests/e2e/runaway_task_is_interrupted_spec.lua.
 local ELSEWHERE = { R32 = true }
 
 -- ---- all of them ---------------------------------------------------------------------------------

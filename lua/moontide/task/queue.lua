@@ -24,6 +24,7 @@ local M = {
   TURN = { what = "its turn" },
   --- What a suspension hands to the pump first, so that a stray coroutine.yield is told apart.
   AWAIT = {},
+  LEAVE = {},
 
   ---@type moontide.Task|nil the task whose code runs right now
   current = nil,
@@ -33,7 +34,7 @@ local M = {
   live = 0,
 }
 
-local READY, AWAIT = M.READY, M.AWAIT
+local READY, AWAIT, LEAVE = M.READY, M.AWAIT, M.LEAVE
 
 local incoming, spare = {}, {}
 local count = 0
@@ -117,6 +118,13 @@ function M.suspend(source)
     t.told = true
     error(t.cancelled, 0)
   end
+end
+
+--- Ends the running task where it stands (os.exit): its <close> variables run, nothing after it
+--- does, and no pcall of its own hears of it. Only in the task's own coroutine.
+---@param reason string
+function M.leave(reason)
+  suspend(LEAVE, reason)
 end
 
 return M

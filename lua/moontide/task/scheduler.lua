@@ -15,7 +15,7 @@ local INTERRUPTED = core.coroutine.interrupted
 local ready, defer_alarm, remove = queue.ready, queue.defer_alarm, scopes.remove
 local NEW, RAISE, RUNNING, FINISHED, DONE =
   queue.NEW, queue.RAISE, queue.RUNNING, queue.FINISHED, queue.DONE
-local AWAIT, SLEEP, TURN = queue.AWAIT, queue.SLEEP, queue.TURN
+local AWAIT, LEAVE, SLEEP, TURN = queue.AWAIT, queue.LEAVE, queue.SLEEP, queue.TURN
 
 local M = {
   --- Records of the tasks that were closed because they did not end in their grace: newest last.
@@ -220,9 +220,20 @@ local function cleanup_deadline(t, now)
   return now + alarm.grace
 end
 
+--- The task wants to end where it stands; that counts as its cancellation.
+local function leave(t, reason)
+  t.cancelled = t.cancelled or errors.cancelled(reason)
+  close(t.body)
+  t.failed, t.error, t.value = true, t.cancelled, nil
+  end_body(t)
+end
+
 --- A slice ended neither in an await nor with its function: the coroutine died (an interruption
 --- that nothing could stop), or was yielded by the task itself.
-local function end_oddly(t, ok, err)
+local function end_oddly(t, ok, err, reason)
+  if ok and err == LEAVE then
+    return leave(t, reason)
+  end
   local co = t.body
   if ok then
     t.stack = traceback.prune(debug.traceback(co))
@@ -300,7 +311,7 @@ local function step(t, now)
       defer_alarm(t)
     end
   elseif t.at ~= FINISHED then
-    end_oddly(t, ok, mark)
+    end_oddly(t, ok, mark, source)
   else
     if pooled < POOL and not (t.failed and t.error == INTERRUPTED) then
       pooled = pooled + 1

@@ -1,0 +1,150 @@
+-- The "signals" cases of tests/data/pipeline-cases.json, and the reports about signals that were
+-- lost, with real signals.
+local loop = require "support.loop"
+local proc = require "support.process"
+
+local PHASES = [[
+local tide = require "moontide"
+local function say(text) io.stdout:write(text, "\n") io.stdout:flush() end
+for _, phase in ipairs { "service-unbind", "service-stop", "cluster-leave",
+  "before-actor-system-terminate" } do
+  tide.shutdown:task(phase, "say", function() say(phase) end)
+end
+]]
+
+describe("a stop signal", function()
+  it("S01: is waited for by a script that idles, and runs the phases in order", function()
+    local app = proc.start { script = PHASES .. "tide.run_until_terminated()" }
+    app:wait_ready()
+    app:signal "TERM"
+    local code, signal = app:wait()
+    assert.equal(0, code)
+    assert.is_nil(signal)
+    assert.equal("service-unbind\nservice-stop\ncluster-leave\nbefore-actor-system-terminate\n",
+      app:stdout())
+  end)
+
+  it("S03: names itself and its sender to the tasks and in the log", function()
+    for _, name in ipairs { "TERM", "INT" } do
+      local app = proc.start { script = [[
+        local tide = require "moontide"
+        tide.shutdown:on("say", function(reason)
+          io.stdout:write(reason.signal, " ", reason.pid > 0 and "from somebody" or "?", "\n")
+        end)
+        tide.run_until_terminated()]] }
+      app:wait_ready()
+      app:signal(name)
+      assert.equal(0, (app:wait()))
+      assert.equal(("SIG%s from somebody\n"):format(name), app:stdout())
+      local record = app:wait_log { reason = "process-terminate", signal = "SIG" .. name }
+      assert.is_true(record.pid > 0)
+    end
+  end)
+
+  it("S03: exits 1 after a shutdown that itself failed", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.shutdown:phase("strict", { after = "service-stop", recover = false })
+      tide.shutdown:task("strict", "bad", function() error "boom" end)
+      tide.run_until_terminated()]] }
+    app:wait_ready()
+    app:signal "TERM"
+    assert.equal(1, (app:wait()))
+    app:wait_log { level = "error", task = "bad" }
+  end)
+
+  it("ends the process exactly when its last task has ended", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.shutdown:task("service-stop", "second", function() tide.sleep(1) end)
+      tide.run_until_terminated()]] }
+    app:wait_ready()
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+    local record = app:wait_log { task = "second" }
+    assert.is_true(record.duration_ms >= 1000)
+    -- The rest is what a busy machine takes to end a process.
+    assert.is_true(record.duration_ms < 2000)
+  end)
+
+  it("is heard after the startup total would have been over", function()
+    local app = proc.start {
+      script = [[require("moontide").run_until_terminated()]],
+      env = { MOONTIDE_STARTUP_TIMEOUT = "1s" },
+    }
+    app:wait_ready()
+    loop.turn_for(1.2)
+    assert.is_true(app:is_running())
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+  end)
+
+  it("rolls back what had started when it comes in the middle of startup", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      local function say(text) io.stdout:write(text, "\n") io.stdout:flush() end
+      tide.component("lock", { start = function() say "taken" end,
+        stop = function() say "released" end })
+      tide.component("slow", { needs = "lock", start = function() tide.sleep(30) end,
+        stop = function() say "never" end })]] }
+    app:wait_stdout "taken"
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+    assert.equal("taken\nreleased\n", app:stdout())
+  end)
+end)
+
+describe("SIGINT", function()
+  local HANGS = [[
+    local tide = require "moontide"
+    local function say(text) io.stdout:write(text, "\n") io.stdout:flush() end
+    tide.shutdown:phase("mine", { after = "service-stop", timeout = "30s" })
+    tide.shutdown:task("mine", "hang", function() say "hangs" tide.sleep(25) end)
+    tide.shutdown:task("cluster-leave", "skipped", function() say "skipped" end)
+    tide.shutdown:task("actor-system-terminate", "last", function() say "last" end)
+    tide.run_until_terminated()]]
+
+  it("a second time skips to the phases that always run", function()
+    local app = proc.start { script = HANGS }
+    app:wait_ready()
+    app:signal "INT"
+    app:wait_stdout "hangs"
+    app:signal "INT"
+    assert.equal(0, (app:wait()))
+    assert.equal("hangs\nlast\n", app:stdout())
+  end)
+
+  it("a third time ends the process with 130, also while Lua spins", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      local function spin() while true do end end
+      tide.shutdown:task("service-stop", "hang", function()
+        io.stdout:write "spins\n"
+        io.stdout:flush()
+        while true do pcall(spin) end
+      end)
+      tide.run_until_terminated()]] }
+    app:wait_ready()
+    app:signal "INT"
+    app:wait_stdout "spins"
+    app:signal "INT"
+    loop.turn_for(0.05)
+    app:signal "INT"
+    assert.equal(130, (app:wait()))
+  end)
+end)
+
+describe("other signals", function()
+  it("dump the state and go on (SIGQUIT), or are ignored (SIGHUP)", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.spawn(function() tide.sleep(60) end)]] }
+    app:wait_ready()
+    app:signal "HUP"
+    app:signal "QUIT"
+    app:wait_log { component = "dump", msg = "task task 1: sleep" }
+    assert.is_true(app:is_running())
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+  end)
+end)
