@@ -58,11 +58,16 @@ static void on_start(void *arg, tide_exchange *exchange) {
   }
   uint32_t slot = tide_exchange_slot(exchange);
   uint32_t generation = tide_exchange_generation(exchange);
+  bool pump_wanted = host->pump_wanted;
   lua_pushinteger(L, tide_exchange_match(exchange)->route->id);
-  tide_lua_push_exchange(L, exchange);
+  tide_lua_push_exchange(L, bridge, exchange);
   lua_pushinteger(L, slot);
-  if (tide_host__enter(host, 3, 0, TIDE_ENTER_UNBOUNDED))
+  if (tide_host__enter(host, 3, 1, TIDE_ENTER_UNBOUNDED)) {
+    /* Most handlers end in the call, and leave nothing for the pump. */
+    host->pump_wanted = pump_wanted || lua_toboolean(L, -1);
+    lua_pop(L, 1);
     return;
+  }
   tide_host__uncaught(host, "http");
   exchange = tide_http_exchange(host->http, slot, generation);
   if (exchange != NULL)
@@ -425,7 +430,8 @@ void tide_lua_open_http(lua_State *L, tide_host *host) {
                             .start = LUA_NOREF,
                             .wake = LUA_NOREF,
                             .abort = LUA_NOREF,
-                            .unbound = LUA_NOREF};
+                            .unbound = LUA_NOREF,
+                            .meta = LUA_NOREF};
   lua_newtable(L);
   lua_pushlightuserdata(L, host);
   lua_pushvalue(L, -3);

@@ -16,6 +16,7 @@ typedef struct tide_lua_http {
   int wake;
   int abort;
   int unbound;
+  int meta; /* of exchanges */
 } tide_lua_http;
 
 /* The bridge, for functions that carry it as their second upvalue. */
@@ -24,7 +25,8 @@ static inline tide_lua_http *tide_lua_bridge(lua_State *L) {
 }
 
 /* Pushes the userdata that stands for an exchange. */
-void tide_lua_push_exchange(lua_State *L, const tide_exchange *exchange);
+void tide_lua_push_exchange(lua_State *L, const tide_lua_http *bridge,
+                            const tide_exchange *exchange);
 /* Adds the functions on exchanges to the table on the top of the stack; each
  * gets the host and the bridge at `bridge` as upvalues. */
 void tide_lua_open_exchange(lua_State *L, tide_host *host, int bridge);

@@ -20,11 +20,13 @@ typedef struct handle {
 /* Fields that are made on demand. */
 enum field { METHOD = 1, PATH, QUERY_TEXT, TARGET, PARAMS, REMOTE, VERSION };
 
-void tide_lua_push_exchange(lua_State *L, const tide_exchange *exchange) {
+void tide_lua_push_exchange(lua_State *L, const tide_lua_http *bridge,
+                            const tide_exchange *exchange) {
   handle *h = lua_newuserdatauv(L, sizeof *h, 1);
   h->slot = tide_exchange_slot(exchange);
   h->generation = tide_exchange_generation(exchange);
-  luaL_setmetatable(L, META);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, bridge->meta);
+  lua_setmetatable(L, -2);
 }
 
 /* The exchange behind the userdata at 1; NULL: it is over. */
@@ -416,7 +418,7 @@ static int head_sent(lua_State *L) {
   return 1;
 }
 
-static void make_metatable(lua_State *L, tide_host *host) {
+static void make_metatable(lua_State *L, tide_host *host, int *meta) {
   static const struct {
     const char *name;
     enum field field;
@@ -424,6 +426,7 @@ static void make_metatable(lua_State *L, tide_host *host) {
                 {"target", TARGET}, {"params", PARAMS},   {"remote", REMOTE},
                 {"version", VERSION}};
   luaL_newmetatable(L, META);
+  tide_lua_keep(L, meta, -1);
   lua_pushlightuserdata(L, host);
   lua_pushnil(L);
   lua_newtable(L); /* the members, which Lua adds its methods to */
@@ -456,6 +459,7 @@ void tide_lua_open_exchange(lua_State *L, tide_host *host, int bridge) {
   lua_pushlightuserdata(L, host);
   lua_pushvalue(L, bridge);
   luaL_setfuncs(L, functions, 2);
-  make_metatable(L, host);
+  make_metatable(L, host,
+                 &((tide_lua_http *)lua_touserdata(L, bridge))->meta);
   lua_setfield(L, -2, "members");
 }

@@ -83,7 +83,11 @@ end
 --- The running task, or nil.
 ---@return moontide.Task|nil
 function M.current()
-  return queue.current
+  local t = queue.current
+  if t then
+    t.seen = true -- its record is the caller's, too
+  end
+  return t
 end
 
 --- When the running task must have ended, on the clock's scale; nil when nothing says so.

@@ -3,29 +3,24 @@
 local core = require "moontide.core"
 local events = require "moontide.http.events"
 local exchange = require "moontide.http.exchange"
+local queue = require "moontide.task.queue"
+local scheduler = require "moontide.task.scheduler"
 local task = require "moontide.task"
 
 local answer, broken, reply = exchange.answer, core.http.broken, core.http.reply
-local start_task, pump = task.start, task.pump
+local run, start_task, root = scheduler.run, task.start, task.root
 local write_log = core.log.write
 
 local M = {}
 
--- By route: the composed handler, and the options of its tasks.
-local handlers, options = {}, {}
--- By slot: what runs there.
-local tasks, exchanges = {}, {}
+-- By route: the body of its tasks, and their options.
+local bodies, options = {}, {}
+-- By slot: the tasks that outlived their first slice (for status and the exit report).
+local tasks = {}
+M.tasks = tasks
 
-local function run(handler, x)
-  return answer(x, handler(x, x))
-end
-
--- Where a task answers; tasks that end badly are few, so this may search.
-local function find(t)
-  for slot, other in pairs(tasks) do
-    if other == t then return slot, exchanges[slot] end
-  end
-end
+-- The request whose task is being started: one that ends at once has no other place yet.
+local fresh, fresh_slot
 
 local function log_failure(t)
   write_log(3, "http", "handler failed", "route", t.name, "outcome", t.outcome,
@@ -33,11 +28,7 @@ local function log_failure(t)
 end
 
 -- A handler that ended without having answered.
-local function ended(t)
-  if t.outcome == "ok" then return end
-  local slot, x = find(t)
-  if not slot then return end
-  tasks[slot], exchanges[slot] = nil, nil
+local function failed(t, x)
   if exchange.is_error(t.error) then
     if reply(x, t.error.status, t.error.message, nil, "text/plain; charset=utf-8") then return end
   end
@@ -46,18 +37,46 @@ local function ended(t)
   broken(x, t.outcome == "timed_out" and 503 or 500)
 end
 
---- Called by the room: the request of slot `slot` is for route `id`. The task runs at once, as far
+local function ended(t)
+  local slot, x = t.request_slot or fresh_slot, t.request or fresh
+  if tasks[slot] == t then tasks[slot] = nil end
+  if t.outcome ~= "ok" then failed(t, x) end
+end
+
+local function keep(t, x, slot)
+  if t.outcome then return end
+  t.request, t.request_slot = x, slot
+  tasks[slot] = t
+end
+
+--- Called by the room: the request of slot `slot` is for route `id`. Its task runs at once, as far
 --- as it does not await.
+---@return boolean queued whether the pump has work now
 local function start(id, x, slot)
-  local t = start_task(options[id], run, handlers[id], x)
-  tasks[slot], exchanges[slot] = t, x
-  pump()
+  local opts = options[id]
+  fresh, fresh_slot = x, slot
+  if opts.timeout then
+    keep(start_task(opts, bodies[id], x), x, slot)
+    return true
+  end
+  local t = run(root, opts, bodies[id], x)
+  if t then
+    keep(t, x, slot)
+    return true
+  end
+  return queue.length() > 0
 end
 
 local function abort(slot, why)
   local t = tasks[slot]
-  tasks[slot], exchanges[slot] = nil, nil
+  tasks[slot] = nil
   if t then t:cancel(why) end
+end
+
+local function body_of(handler)
+  return function(x)
+    return answer(x, handler(x, x))
+  end
 end
 
 --- Adds a handler; the number is what C calls the route.
@@ -66,21 +85,20 @@ end
 ---@param site string
 ---@return integer id
 function M.add(name, handler, site)
-  local id = #handlers + 1
-  handlers[id] = handler
+  local id = #bodies + 1
+  bodies[id] = body_of(handler)
   options[id] = {
-    name = name, kind = "handler", scope = task.root, site = site, on_end = ended,
-    detached_errors = true,
+    name = name, kind = "handler", scope = root, site = site, on_end = ended,
+    detached_errors = true, handler = handler,
   }
   return id
 end
 
---- The tasks that answer requests now, by slot (for status and the exit report).
-M.tasks = tasks
-
---- Replaces a handler, e.g. by one with middleware around it.
+--- Puts middleware around a handler.
+---@param id integer
+---@param wrapper fun(handler: function): function
 function M.wrap(id, wrapper)
-  handlers[id] = wrapper(handlers[id])
+  bodies[id] = body_of(wrapper(options[id].handler))
 end
 
 --- Sets the time a handler may take (nil: any).

@@ -321,6 +321,49 @@ local function step(t, now)
   end
 end
 
+-- Callbacks ----------------------------------------------------------------------------------------
+
+--- The record of a task that ended unseen, to be used again.
+local spare = false
+
+--- Starts fn(value) from a callback of the loop, where no task runs, and runs it at once. Most such
+--- handlers end without awaiting; then nobody has seen a task, none is listed and its record serves
+--- again. Returns the task when it lives on or did not end well.
+---@param scope moontide.Scope
+---@param opts moontide.TaskOptions without timeout and deadline
+---@param fn fun(value: any): ...
+---@return moontide.Task|nil
+function M.run(scope, opts, fn, value)
+  local t = spare
+  if t then
+    spare, t.opts = false, opts
+  else
+    t = scopes.unlisted(scope, opts)
+  end
+  local co
+  if pooled > 0 then
+    co = pool[pooled]
+    pool[pooled] = nil
+    pooled = pooled - 1
+  else
+    co = create(worker)
+  end
+  t.body, t.fn, t.started_at, t.at = co, fn, queue.now, RUNNING
+  queue.current = t
+  local ok, mark, source = resume(co, t.deadline or 0, t, fn, value)
+  if t.at == FINISHED and not (t.failed or t.own or t.seen or t.cancelled or t.many) then
+    queue.current = nil
+    pooled = pooled + 1
+    pool[pooled] = co
+    t.value, spare = nil, t
+    return nil
+  end
+  scopes.list(scope, t)
+  t.started_at = clock_now()
+  after(t, ok, mark, source)
+  return t
+end
+
 -- The pump -------------------------------------------------------------------------------------
 
 local batch, batch_size, position = {}, 0, 0

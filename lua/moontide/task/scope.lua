@@ -93,6 +93,22 @@ local function spawn(scope, opts, fn, first, ...)
 end
 M.spawn = spawn
 
+--- A task that no scope lists yet; see scheduler.run.
+function M.unlisted(scope, opts)
+  return setmetatable({
+    at = NEW, scope = scope, slot = 0, body = false, value = nil, deadline = scope.deadline,
+    opts = opts, started_at = false, ended_at = false, args = 1,
+  }, Task)
+end
+
+--- Lists a task of `unlisted`: from here on it is one like any other.
+function M.list(scope, t)
+  local n = scope.n + 1
+  t.slot, scope.n = n, n
+  scope.members[n] = t
+  queue.live = queue.live + 1
+end
+
 local function check_function(fn, level)
   if type(fn) ~= "function" then
     local meta = getmetatable(fn)
