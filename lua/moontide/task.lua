@@ -114,7 +114,7 @@ function M.sleep(d)
   if t.alarm then
     alarm.clear(t) -- it may be for later than this sleep ends
   end
-  suspend(SLEEP)
+  return suspend(SLEEP)
 end
 
 ---@param what string|nil

@@ -24,6 +24,7 @@ local M = {
   TURN = { what = "its turn" },
   --- What a suspension hands to the pump first, so that a stray coroutine.yield is told apart.
   AWAIT = {},
+  --- As AWAIT, for a task that ends where it stands.
   LEAVE = {},
 
   ---@type moontide.Task|nil the task whose code runs right now

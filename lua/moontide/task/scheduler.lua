@@ -9,7 +9,7 @@ local traceback = require "moontide.task.traceback"
 
 -- The tracked functions: xpcall is the global one, in whose place the core has put its own.
 local resume, create, close = core.coroutine.resume, core.coroutine.create, core.coroutine.close
-local xpcall, yield, unpack = xpcall, coroutine.yield, table.unpack
+local co_status, xpcall, yield, unpack = coroutine.status, xpcall, coroutine.yield, table.unpack
 local clock_now = core.clock.now
 local INTERRUPTED = core.coroutine.interrupted
 local ready, defer_alarm, remove = queue.ready, queue.defer_alarm, scopes.remove
@@ -58,7 +58,8 @@ local function finish(t, value, ...)
   end
 end
 
---- Runs one task after the other, until one raises. What a task was given is in (fn, value).
+--- What a pooled coroutine runs, under the xpcall that is its main function: one task after the
+--- other. A task that raises ends it, after its <close> variables were closed.
 local function serve(t, fn, value)
   while true do
     local args = t.args
@@ -73,31 +74,24 @@ local function serve(t, fn, value)
   end
 end
 
---- What each pooled coroutine runs. The xpcall is inside, so that the <close> variables of a task
---- that raises are closed; it is entered again only after such a one.
-local function worker(t, fn, value)
-  while true do
-    local _, err = xpcall(serve, on_error, t, fn, value)
-    t = queue.current
-    t.at, t.failed, t.error, t.value = FINISHED, true, err, nil
-    t, fn, value = yield()
-  end
-end
-
 local pool, pooled = {}, 0
 
 -- Ends -----------------------------------------------------------------------------------------
 
-local function default_uncaught(t)
-  io.stderr:write(("moontide: uncaught error in task %s: %s\n%s\n"):format(
-    t.name, tostring(t.error), t.stack or ""))
+local function complain(what, t, err, stack)
+  core.log.write(3, "task", what, "task", t.name, "error", tostring(err), "traceback", stack or "")
 end
-M.uncaught = default_uncaught
+
+--- Who hears of failures that nobody awaited; the host's policy puts itself here.
+---@param t moontide.Task
+function M.uncaught(t)
+  complain("uncaught error", t, t.error, t.stack)
+end
 
 local function report(t)
-  local ok, err = pcall(M.uncaught, t)
+  local ok, err = xpcall(M.uncaught, debug.traceback, t)
   if not ok then
-    io.stderr:write("moontide: error in the uncaught-error handler: ", tostring(err), "\n")
+    complain("error in the uncaught-error handler", t, err)
   end
 end
 
@@ -163,7 +157,7 @@ end
 local function call_on_end(t, on_end)
   local ok, err = xpcall(on_end, debug.traceback, t)
   if not ok then
-    io.stderr:write("moontide: error in on_end of task ", t.name, ": ", tostring(err), "\n")
+    complain("error in on_end", t, err)
   end
 end
 
@@ -220,26 +214,30 @@ local function cleanup_deadline(t, now)
   return now + alarm.grace
 end
 
---- The task wants to end where it stands; that counts as its cancellation.
-local function leave(t, reason)
-  t.cancelled = t.cancelled or errors.cancelled(reason)
-  close(t.body)
-  t.failed, t.error, t.value = true, t.cancelled, nil
-  end_body(t)
+--- Runs the <close> variables of a suspended or dead task, as this task.
+local function close_body(t)
+  queue.current = t
+  local ok, err = close(t.body)
+  queue.current = nil
+  return ok, err
 end
 
---- A slice ended neither in an await nor with its function: the coroutine died (an interruption
---- that nothing could stop), or was yielded by the task itself.
-local function end_oddly(t, ok, err, reason)
-  if ok and err == LEAVE then
-    return leave(t, reason)
-  end
+--- A slice ended neither in an await nor with its function's return. Either the function raised:
+--- the xpcall has returned (false, err). Or the coroutine died of an interruption that none could
+--- stop. Or the task leaves where it stands, which counts as its cancellation. Or it has yielded by
+--- itself, which only coroutines that it made may do.
+local function end_by_error(t, ok, mark, err)
   local co = t.body
-  if ok then
+  if not ok then
+    err = mark
+  elseif mark == LEAVE then
+    t.cancelled = t.cancelled or errors.cancelled(err)
+    err = t.cancelled
+  elseif co_status(co) ~= "dead" then
     t.stack = traceback.prune(debug.traceback(co))
     err = "a task must not call coroutine.yield; to let others run, call tide.sleep(0)"
   end
-  close(co)
+  close_body(t)
   t.failed, t.error, t.value = true, err, nil
   end_body(t)
 end
@@ -252,18 +250,19 @@ end
 
 --- Runs a slice of a task that is to begin, in a coroutine of the pool.
 local function begin(t, now)
-  local co
+  local fn = t.body
+  t.started_at, t.at = now, RUNNING
+  queue.current = t
   if pooled > 0 then
-    co = pool[pooled]
+    local co = pool[pooled]
     pool[pooled] = nil
     pooled = pooled - 1
-  else
-    co = create(worker)
+    t.body = co
+    return resume(co, t.deadline or 0, t, fn, t.value)
   end
-  local fn = t.body
-  t.body, t.started_at, t.at = co, now, RUNNING
-  queue.current = t
-  return resume(co, t.deadline or 0, t, fn, t.value)
+  local co = create(xpcall)
+  t.body = co
+  return resume(co, t.deadline or 0, serve, on_error, t, fn, t.value)
 end
 
 --- Ends what a queued task has left to end. Returns true when there is nothing to run.
@@ -311,9 +310,9 @@ local function step(t, now)
       defer_alarm(t)
     end
   elseif t.at ~= FINISHED then
-    end_oddly(t, ok, mark, source)
+    end_by_error(t, ok, mark, source)
   else
-    if pooled < POOL and not (t.failed and t.error == INTERRUPTED) then
+    if pooled < POOL then
       pooled = pooled + 1
       pool[pooled] = t.body
     end
@@ -434,16 +433,14 @@ end
 
 --- Closes a suspended task for good. Its <close> variables run, but cannot await.
 local function close_now(t, now)
-  local source, co = t.at, t.body
+  local source = t.at
   t.left = traceback.of(t)
   t.stack = t.stack or t.left
   t.at = RUNNING
   if type(source) == "table" and source.forget then
     source:forget()
   end
-  queue.current = t
-  local ok, err = close(co)
-  queue.current = nil
+  local ok, err = close_body(t)
   if not ok then
     t.left = ("%s\nerror while it was closed: %s"):format(t.left, tostring(err))
   end

@@ -29,7 +29,7 @@ function WaitList:wait(t)
   local n = self.n + 1
   self.n = n
   self[n] = t
-  suspend(self)
+  return suspend(self)
 end
 
 --- Makes everybody in the list runnable, first come first.
