@@ -22,7 +22,7 @@ M.MAIN_LIMIT = 30
 ---@field parked boolean it waits in run_until_terminated
 M.main = { parked = false }
 
--- ---- errors of the script -------------------------------------------------------------------------
+-- ---- errors of the script -----------------------------------------------------------------------
 
 -- Whether the library refused what the script gave it: the error was raised by a function of the
 -- library, and not one that passes on somebody's failure.
@@ -56,7 +56,7 @@ local function refuse(errors)
   core.host.stop(code)
 end
 
--- ---- sealing --------------------------------------------------------------------------------------
+-- ---- sealing ------------------------------------------------------------------------------------
 
 local function append(list, more)
   for _, item in ipairs(more or {}) do list[#list + 1] = item end
@@ -141,7 +141,7 @@ local function apply_config()
   core.watchdog.shutdown_total(require("moontide.settings").shutdown_total())
 end
 
--- ---- from sealed to ready -------------------------------------------------------------------------
+-- ---- from sealed to ready -----------------------------------------------------------------------
 
 local function fail_startup(message)
   local reasons = require "moontide.reason"
@@ -201,7 +201,7 @@ local function seal_and_begin()
   begin()
 end
 
--- ---- the main chunk -------------------------------------------------------------------------------
+-- ---- the main chunk -----------------------------------------------------------------------------
 
 local function main_body(chunk, ...)
   local results = table.pack(xpcall(chunk, on_main_error, ...))
@@ -223,7 +223,7 @@ local function main_ended(t)
   if errors then refuse(errors) end
 end
 
--- ---- what the host calls --------------------------------------------------------------------------
+-- ---- what the host calls ------------------------------------------------------------------------
 
 local function on_uncaught_task(t)
   exit.on_uncaught("task", t.error, { task = t.name, traceback = t.stack })
@@ -265,6 +265,7 @@ end
 ---@param path string
 function M.load(chunk, path)
   M.main.chunk, M.main.path = chunk, path
+  config.set_default("name", core.host.name or (path:match "([^/]+)$" or path):gsub("%.lua$", ""))
 end
 
 --- The settings that are not the script's: the environment, then whoever made the host.
@@ -292,7 +293,7 @@ function M.start()
   }, main_body, main.chunk, table.unpack(core.host.args))
 end
 
--- ---- run_until_terminated -------------------------------------------------------------------------
+-- ---- run_until_terminated -----------------------------------------------------------------------
 
 -- In the main chunk of a process: what came before was the loading, and here it waits.
 local function park_main()

@@ -16,6 +16,16 @@ local SPECS = {
   retry = "table", stop_phase = "string", timeout = "duration", stop_timeout = "duration",
 }
 
+---@class moontide.ComponentOptions
+---@field needs string|string[]|nil components that start before it and stop after it
+---@field start fun(ctx: moontide.Context)|nil
+---@field stop fun(reason: tide.Reason, ctx: moontide.Context)|nil only after a finished start
+---@field check function|table|nil a readiness check, or its options with the function as [1]
+---@field retry tide.RetryPolicy|nil of the start
+---@field timeout number|string|nil of one attempt
+---@field stop_phase string|nil a shutdown phase; default: with the hooks
+---@field stop_timeout number|string|nil
+
 ---@class moontide.Component
 ---@field name string
 ---@field state "idle"|"started"|"stopping"|"stopped"
@@ -90,7 +100,7 @@ end
 
 --- Declares a component.
 ---@param name string
----@param opts { needs: string|string[], start: function, stop: function, check: function|table, retry: table, stop_phase: string, timeout: number|string, stop_timeout: number|string }
+---@param opts moontide.ComponentOptions
 ---@return moontide.Component
 function M.new(name, opts)
   options.name("component", name)

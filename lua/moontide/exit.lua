@@ -24,7 +24,7 @@ function M.invalid_code()
   return require("moontide.config").get("exit_codes") == "seed" and M.FAILED or M.INVALID
 end
 
--- ---- os.exit --------------------------------------------------------------------------------------
+-- ---- os.exit ------------------------------------------------------------------------------------
 
 local native_exit = os.exit
 
@@ -97,7 +97,7 @@ function M.uninstall()
   if os.exit == M.request then os.exit = native_exit end
 end
 
--- ---- errors that belong to nobody ----------------------------------------------------------------
+-- ---- errors that belong to nobody ---------------------------------------------------------------
 
 M.uncaught = {} -- kind -> how many, for the metrics
 
@@ -128,7 +128,7 @@ function M.on_uncaught(kind, err, fields)
   M.leave(reasons.new("uncaught-error", { text = text, source = kind }))
 end
 
--- ---- nothing left to do ----------------------------------------------------------------------------
+-- ---- nothing left to do -------------------------------------------------------------------------
 
 M.held = 0 -- workers, run_until_terminated: each counts one
 

@@ -1,4 +1,5 @@
---- Heartbeats: a worker says that it makes progress; silence for too long makes the process not ready.
+--- Heartbeats: a worker says that it makes progress; when it is silent for too long, the process
+-- is not ready.
 
 local background = require "moontide.background"
 local core = require "moontide.core"

@@ -37,6 +37,7 @@ local FUNCTIONS = {
   worker = { "moontide.worker", "new" },
   permanent = { "moontide.retry", "permanent" },
   config = { "moontide.boot", "configure" },
+  handles = { "moontide.uv", "handles" },
   on_state = { "moontide.states", "on_state" },
   on_signal = { "moontide.signals", "on_signal" },
   install_process_hooks = { "moontide.signals", "install_process_hooks" },

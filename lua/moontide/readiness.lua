@@ -1,7 +1,7 @@
 --- Readiness checks: run in the background, served from the core without Lua.
 --
--- A check's result goes to `core.health` together with the time at which it is stale, so that a check
--- that hangs turns the answer by itself.
+-- A check's result goes to `core.health` together with the time at which it is stale, so that a
+-- check that hangs turns the answer by itself.
 
 local background = require "moontide.background"
 local core = require "moontide.core"
@@ -23,6 +23,13 @@ local DEFAULTS = { every = 5, timeout = 1, critical = true, failures = 3, succes
 -- A result older than this many periods is stale.
 local PERIODS = 3
 
+---@class moontide.CheckOptions
+---@field every number|string|nil default 5 s
+---@field timeout number|string|nil default 1 s
+---@field critical boolean|nil default true: the process is not ready without it
+---@field failures integer|nil this many in a row turn it, default 3
+---@field successes integer|nil this many in a row turn it back, default 1
+
 ---@class moontide.Check
 ---@field name string
 ---@field ok boolean|nil what is served; nil before the first result
@@ -37,8 +44,10 @@ local function judge(passed, value, message)
   if not passed then return false, record.text(value) end
   if value == true then return true end
   if type(value) == "table" then return true, nil, value end
-  if value == false then return false, message and tostring(message) or "the check returned false" end
-  if value == nil then return false, message and tostring(message) or "the check returned nothing" end
+  if not value then
+    local shown = value == nil and "nothing" or "false"
+    return false, message and tostring(message) or "the check returned " .. shown
+  end
   return false, ("the check returned a %s; true or a table is ok"):format(type(value))
 end
 
@@ -130,7 +139,7 @@ end
 
 --- Declares a readiness check.
 ---@param name string
----@param opts table|function|nil { every = "5s", timeout = "1s", critical = true, failures = 3, successes = 1 }
+---@param opts moontide.CheckOptions|function|nil
 ---@param fn function|nil ok when it returns true or a table
 ---@return moontide.Check
 function M.check(name, opts, fn)

@@ -39,7 +39,8 @@ function M.is_complete()
   return M.code ~= nil
 end
 
---- Registers a hook: hooks run one by one, the last registered first, after the service has stopped.
+--- Registers a hook: hooks run one by one, the last registered first, after the service has
+--- stopped.
 ---@param name string
 ---@param fn fun(reason: tide.Reason, ctx: moontide.Context)
 ---@return moontide.TaskHandle|nil

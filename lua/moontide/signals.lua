@@ -33,7 +33,12 @@ end
 -- A handler of the script is a task of the root scope: it may await.
 local function call(name, fn)
   local task = require "moontide.task"
-  task.root:start({ name = "handler of " .. name, kind = "signal handler" }, fn, name)
+  local reload = name == "SIGHUP" and core.notify.active() and require "moontide.systemd"
+  if reload then reload.reloading() end
+  task.root:start({
+    name = "handler of " .. name, kind = "signal handler",
+    on_end = reload and function() reload.ready() end or nil,
+  }, fn, name)
 end
 
 local actions = {
@@ -79,7 +84,7 @@ function M.on_signal(name, fn)
   return true
 end
 
--- ---- process hooks, for a stock interpreter or an embedding program -------------------------------
+-- ---- process hooks, for a stock interpreter or an embedding program -----------------------------
 
 local installed -- list of names that we watch, nil: nothing installed
 
@@ -91,7 +96,9 @@ function M.install_process_hooks(names)
   if installed then return end
   installed = {}
   for _, name in ipairs(names or {}) do stopping[name] = true end
-  for _, list in ipairs { DEFAULT, names or {} } do
+  -- A process of the host's own has the usual ones, and os.exit, from its start on.
+  local owned = core.host.mode == "process"
+  for _, list in ipairs { owned and {} or DEFAULT, names or {} } do
     for _, name in ipairs(list) do
       local ok, message = core.signals.watch(name)
       if ok then
@@ -101,7 +108,7 @@ function M.install_process_hooks(names)
       end
     end
   end
-  require("moontide.exit").install()
+  if not owned then require("moontide.exit").install() end
 end
 
 --- Gives back what install_process_hooks took, and nothing else. Idempotent.
@@ -109,7 +116,7 @@ function M.remove_process_hooks()
   if not installed then return end
   for _, name in ipairs(installed) do core.signals.unwatch(name) end
   installed = nil
-  require("moontide.exit").uninstall()
+  if core.host.mode ~= "process" then require("moontide.exit").uninstall() end
 end
 
 --- Takes up the signals; called once, when the library is loaded.

@@ -45,7 +45,8 @@ end
 ---@return fun() unsubscribe
 function M.on_state(fn)
   if type(fn) ~= "function" then
-    require("moontide.site").fail(("tide.on_state: a function is wanted, not a %s"):format(type(fn)))
+    local message = "tide.on_state: a function is wanted, not a %s"
+    require("moontide.site").fail(message:format(type(fn)))
   end
   local observer = { fn = fn }
   observers[#observers + 1] = observer

@@ -40,6 +40,11 @@ function M.watch()
     interval)
 end
 
+--- A handler of SIGHUP begins; `ready` follows when it has ended.
+function M.reloading()
+  send(("RELOADING=1\nMONOTONIC_USEC=%d"):format(core.host.hrtime() // 1000))
+end
+
 function M.ready()
   send("READY=1\nSTATUS=ready\nWATCHDOG=1")
 end

@@ -1,5 +1,5 @@
--- The "watch" cases of the data file: shutdown tasks that wait for something to be gone. Here such a
--- component is a task of the root scope, and waiting for it is joining it.
+-- The "watch" cases of the data file: shutdown tasks that wait for something to be gone. Here such
+-- a component is a task of the root scope, and waiting for it is joining it.
 local data = require "support.pipeline_data"
 local lifecycle = require "support.lifecycle"
 

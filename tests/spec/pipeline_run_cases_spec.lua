@@ -10,7 +10,7 @@ local function counts(list)
   return by
 end
 
--- ---- what a case may expect ------------------------------------------------------------------------
+-- ---- what a case may expect ---------------------------------------------------------------------
 
 local expect = {}
 
@@ -77,7 +77,7 @@ end
 function expect.exit(run) assert.is_true(run.life.code ~= 0) end
 function expect.reason_before(run) assert.is_nil(run.before) end
 
--- ---- cases that the file describes in words --------------------------------------------------------
+-- ---- cases that the file describes in words -----------------------------------------------------
 
 local by_id = {}
 
@@ -255,7 +255,9 @@ function by_id.R27()
   life.tide.shutdown:run()
   life:advance(5)
   assert.is_false(states.move "ready")
-  assert.same({ { "starting", "ready" }, { "ready", "draining" }, { "draining", "stopped" } }, moves)
+  assert.same({
+    { "starting", "ready" }, { "ready", "draining" }, { "draining", "stopped" },
+  }, moves)
   assert.equal(0, gone)
   assert.equal(3, #life:logged { message = "observer broke" })
 end
@@ -316,7 +318,7 @@ end
 -- Needs real time: tests/e2e/runaway_task_is_interrupted_spec.lua.
 local ELSEWHERE = { R32 = true }
 
--- ---- all of them ---------------------------------------------------------------------------------
+-- ---- all of them --------------------------------------------------------------------------------
 
 local function check(case)
   if by_id[case.id] then return by_id[case.id](case) end

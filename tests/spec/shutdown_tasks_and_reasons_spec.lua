@@ -154,7 +154,8 @@ describe("a shutdown", function()
       tide.shutdown:set_phase_timeout("service-stop", "1s")
       tide.shutdown:task("service-stop", "a", function() tide.sleep(60) end)
       tide.shutdown:task("before-cluster-shutdown", "b", function()
-        refused = select(2, pcall(tide.shutdown.set_phase_timeout, tide.shutdown, "service-stop", 9))
+        local set = tide.shutdown.set_phase_timeout
+        refused = select(2, pcall(set, tide.shutdown, "service-stop", 9))
       end)
     end)
     life:signal "SIGTERM"
@@ -212,7 +213,7 @@ describe("a shutdown", function()
     assert.equal(0, life.code)
   end)
 
-  it("cancels what still runs in the root scope at its end, and names what does not stop", function()
+  it("cancels what still runs in the root scope at its end", function()
     app(function(tide)
       tide.spawn(function()
         local _ <close> = setmetatable({}, { __close = note "closed" })

@@ -124,14 +124,17 @@ describe("signals", function()
     life:signal "SIGTERM"
     life:advance(1)
     life:signal "SIGQUIT"
-    assert.equal(1, #life:logged { component = "dump", message = "waiting for service%-stop: slow" })
+    local lines = life:logged { component = "dump", message = "waiting for service%-stop: slow" }
+    assert.equal(1, #lines)
   end)
 
   it("remove exactly the hooks that were installed, twice harmlessly", function()
     app()
     life.watched = {}
+    life.core.host.mode = "module"
     local signals = require "moontide.signals"
     life.watched.SIGUSR2 = true -- somebody else's
+    local before = os.exit
     signals.install_process_hooks { "SIGTERM", "SIGKILL" }
     signals.install_process_hooks()
     assert.is_true(life.watched.SIGTERM)
@@ -139,5 +142,6 @@ describe("signals", function()
     signals.remove_process_hooks()
     signals.remove_process_hooks()
     assert.same({ SIGUSR2 = true }, life.watched)
+    assert.equal(before, os.exit)
   end)
 end)

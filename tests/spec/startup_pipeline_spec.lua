@@ -180,8 +180,7 @@ describe("startup", function()
   it("exits 1 through the pipeline for an error of the script's own", function()
     life = lifecycle.new(function(tide)
       tide.shutdown:on("hook", note "hook")
-      local nothing
-      return nothing.field
+      return (nil).field
     end)
     life:advance(1)
     assert.same({ "hook" }, events)

@@ -38,6 +38,18 @@ describe("systemd", function()
     assert.equal(4, #sent "^WATCHDOG=1$") -- one at once, then at 5, 10 and 15 s
   end)
 
+  it("hears of a reload, and of its end", function()
+    life = lifecycle.new(function(tide, world)
+      world.alive = true
+      tide.on_signal("SIGHUP", function() tide.sleep(1) end)
+    end, { notify = {} })
+    life:signal "SIGHUP"
+    assert.matches("^RELOADING=1\nMONOTONIC_USEC=%d+$", sent("RELOADING")[1])
+    assert.equal(1, #sent "READY=1")
+    life:advance(1)
+    assert.equal(2, #sent "READY=1")
+  end)
+
   it("is not spoken to without a socket", function()
     life = lifecycle.new(function() end)
     life:advance(1)

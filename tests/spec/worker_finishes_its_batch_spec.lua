@@ -51,7 +51,8 @@ describe("a worker", function()
     life:signal "SIGTERM"
     life:advance(5)
     assert.same({ "begin", "after" }, events)
-    assert.equal("failed", life.tide.shutdown.tasks["service-stop"].by_name["worker:outbox"].outcome)
+    local entry = life.tide.shutdown.tasks["service-stop"].by_name["worker:outbox"]
+    assert.equal("failed", entry.outcome)
   end)
 
   it("goes on after a batch that raised, and beats only for one that did not", function()

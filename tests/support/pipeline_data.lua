@@ -1,5 +1,5 @@
---- The cases of tests/data/pipeline-cases.json. Each has a status: run, adapted or skipped, the last
---- two with a reason (why).
+--- The cases of tests/data/pipeline-cases.json. Each has a status: run, adapted or skipped, the
+--- last two with a reason (why).
 local M = {}
 
 local function read()

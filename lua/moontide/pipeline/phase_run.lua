@@ -128,7 +128,7 @@ local function start_all(self)
   end
 end
 
--- ---- ends ------------------------------------------------------------------------------------------
+-- ---- ends ---------------------------------------------------------------------------------------
 
 local function count_down(self)
   self.pending = self.pending - 1
@@ -225,7 +225,7 @@ function PhaseRun:cancel(why)
   -- phase the same happens one by one.
 end
 
--- ---- the whole -----------------------------------------------------------------------------------
+-- ---- the whole ----------------------------------------------------------------------------------
 
 -- "ok", "failed" or "cancelled", as the record says.
 local function outcome_of(self)

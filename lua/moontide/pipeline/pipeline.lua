@@ -1,7 +1,7 @@
 --- What startup and shutdown have in common for a script: phases and tasks.
 --
--- Registering is allowed at any time. Before the pipeline is sealed everything is; afterwards a task
--- may still join a phase that has not begun.
+-- Registering is allowed at any time. Before the pipeline is sealed everything is; afterwards a
+-- task may still join a phase that has not begun.
 
 local record = require "moontide.pipeline.record"
 local registry = require "moontide.pipeline.registry"

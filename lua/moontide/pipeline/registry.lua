@@ -17,7 +17,7 @@ local M = {}
 ---@field skip_on string[]|nil kinds of reasons that skip it
 ---@field builtin boolean
 ---@field state "waiting"|"running"|"done"|"withdrawn"
----@field outcome string|false "ok", "failed", "timed_out", "cancelled", "interrupted", "abandoned", "skipped"
+---@field outcome string|false as of a task of the library, or "skipped"
 ---@field error any
 ---@field attempts integer
 ---@field started_at number|false

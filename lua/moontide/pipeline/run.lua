@@ -111,7 +111,8 @@ local function parallel(self, order)
     for _, name in ipairs(order) do
       if not started[name] and ready(name) then
         started[name] = true
-        task.start({ name = "phase " .. name, scope = task.pipeline, kind = "internal" }, body, name)
+        local opts = { name = "phase " .. name, scope = task.pipeline, kind = "internal" }
+        task.start(opts, body, name)
       end
     end
     waiter = task.waiter(self.kind .. " phases")

@@ -1,7 +1,7 @@
 --- Runs one entry of a phase: its deadline, its attempts, its outcome.
 --
--- A task without a retry policy is one coroutine and nothing else. A policy adds a driver that starts
--- an attempt, joins it, and sleeps.
+-- A task without a retry policy is one coroutine and nothing else. A policy adds a driver that
+-- starts an attempt, joins it, and sleeps.
 
 local core = require "moontide.core"
 local context = require "moontide.pipeline.context"
@@ -78,7 +78,7 @@ local function single_ended(t)
   finish(entry.phase_run, entry, t)
 end
 
--- ---- attempts ------------------------------------------------------------------------------------
+-- ---- attempts -----------------------------------------------------------------------------------
 
 local function may_retry(phase_run, t)
   if phase_run.run.cut or phase_run.cancelled then return false end

@@ -45,9 +45,15 @@ local function terminate(settings)
   end
 end
 
+---@class moontide.BuiltinSettings
+---@field linger number seconds
+---@field terminate_drain number seconds
+---@field terminate_host boolean
+---@field auto_register boolean
+
 --- Registers them; called when the pipeline is sealed.
 ---@param shutdown moontide.Shutdown
----@param settings { linger: number, terminate_drain: number, terminate_host: boolean, auto_register: boolean }
+---@param settings moontide.BuiltinSettings
 function M.register(shutdown, settings)
   local http = package.loaded["moontide.http"]
   local serves = http ~= nil and http.has_listener()

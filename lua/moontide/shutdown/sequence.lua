@@ -1,7 +1,7 @@
 --- What happens between "shut down" and the exit, in order, in one task of the host's own.
 --
--- First whatever still rises is stopped (the main chunk, the startup pipeline), so that the shutdown
--- sees exactly what started. Then the phases. Then the end: state, report, code, stop.
+-- First whatever still rises is stopped (the main chunk, the startup pipeline), so that the
+-- shutdown sees exactly what started. Then the phases. Then the end: state, report, code, stop.
 
 local core = require "moontide.core"
 local record = require "moontide.pipeline.record"

@@ -1,0 +1,272 @@
+---@meta
+--- `moontide.core`: what the C core gives to the Lua library, for editors and for readers. Nothing
+--- here runs. Times are seconds; a point in time is on the scale of `core.clock.now()`.
+
+---@class moontide.core
+---@field host moontide.core.host
+---@field clock moontide.core.clock
+---@field state moontide.core.state
+---@field signals moontide.core.signals
+---@field log moontide.core.log
+---@field watchdog moontide.core.watchdog
+---@field coroutine moontide.core.coroutine
+---@field notify moontide.core.notify
+---@field health moontide.core.health
+---@field http table only for lua/moontide/http
+
+---@class moontide.core.host the loop, its pump, and the end
+---@field mode "process"|"module"|"embedded"
+---@field flags table<string, boolean> signals, sigpipe, interrupt, manage, console, exit, ...
+---@field name string|nil
+---@field args string[] the script's arguments
+---@field options { startup_timeout: number|nil, shutdown_timeout: number|nil }
+---@field version string "0.1.0"
+---@field pid integer
+local host = {}
+
+--- Sets what runs the ready queue for one budget; `true` keeps the loop from blocking.
+---@param fn fun(): boolean
+function host.set_pump(fn) end
+
+--- Asks for a turn of the pump.
+function host.wake() end
+
+--- Ends the loop's run after this turn.
+---@param code integer 0 to 255
+function host.stop(code) end
+
+--- Sets who hears of errors that belong to no task.
+---@param fn fun(kind: string, err: any)
+function host.on_uncaught(fn) end
+
+--- Sets who hears of tide_drain().
+---@param fn fun(reason: string)
+function host.on_drain(fn) end
+
+--- Sets what is asked before the loop blocks, when the pump has had something to do.
+---@param fn fun()
+function host.on_idle(fn) end
+
+--- Whether anything but the host itself would keep the loop going.
+---@return boolean
+function host.script_alive() end
+
+--- How long the log may take at the end.
+---@param seconds number
+function host.set_log_timeout(seconds) end
+
+--- Starts the watchdog of a stock interpreter that hands its process over.
+function host.watch() end
+
+--- Runs the loop until `stop`; in a stock interpreter.
+---@return integer code
+function host.run() end
+
+--- One turn of the loop.
+---@param block boolean whether it may wait
+function host.turn(block) end
+
+--- Flushes the log and ends the process at once.
+---@param code integer
+function host.exit(code) end
+
+--- Compiles a text file.
+---@param path string
+---@return function|nil chunk
+---@return string|nil message
+function host.loadfile(path) end
+
+--- The environment variables whose names begin with MOONTIDE_.
+---@return table<string, string>
+function host.environ() end
+
+--- CLOCK_MONOTONIC.
+---@return integer ns
+function host.hrtime() end
+
+---@class moontide.core.clock
+local clock = {}
+
+---@return number seconds monotonic, or virtual
+function clock.now() end
+
+---@return number seconds that goes on while the machine is suspended
+function clock.boot() end
+
+---@return number seconds since 1970
+function clock.wall() end
+
+--- Sets who hears of a timer that is due.
+---@param fn fun(id: integer)
+function clock.on_due(fn) end
+
+--- Sets a timer; its number is used again after it was due or withdrawn.
+---@param at number
+---@return integer id
+function clock.add(at) end
+
+---@param id integer
+function clock.cancel(id) end
+
+---@return integer timers that are set
+function clock.pending() end
+
+--- From now on the time moves only by `advance`.
+function clock.make_virtual() end
+
+--- Moves virtual time on; runs all that falls due, in order.
+---@param seconds number
+function clock.advance(seconds) end
+
+---@class moontide.core.state
+local state = {}
+
+---@return "starting"|"ready"|"draining"|"stopped"
+function state.get() end
+
+---@return boolean whether ready was reached once
+function state.was_ready() end
+
+---@param to string
+---@return boolean|nil moved false: it was there; nil: not a legal move
+---@return string|nil message
+function state.move(to) end
+
+---@param fn fun(from: string, to: string)
+function state.on_move(fn) end
+
+---@class moontide.core.signals
+local signals = {}
+
+---@param fn fun(name: string, number: integer, pid: integer, uid: integer, nth: integer)
+function signals.on(fn) end
+
+---@param signal string|integer
+---@return true|nil
+---@return string|nil message
+function signals.watch(signal) end
+
+---@param signal string|integer
+function signals.unwatch(signal) end
+
+---@param name string
+---@return boolean
+function signals.known(name) end
+
+---@class moontide.core.log
+local log = {}
+
+---@param level 0|1|2|3 debug, info, warn, error
+---@param component string
+---@param message string
+---@param ... any key, value, key, value
+function log.write(level, component, message, ...) end
+
+---@param level integer
+---@return boolean
+function log.enabled(level) end
+
+---@param level integer|string
+function log.set_level(level) end
+
+---@param format "logfmt"|"json"
+function log.set_format(format) end
+
+---@param path string
+---@return true|nil
+---@return string|nil message
+function log.set_file(path) end
+
+--- Opens the log's file anew.
+---@return true|nil
+---@return string|nil message
+function log.reopen() end
+
+---@param seconds number at most
+---@return boolean whether all has left
+function log.flush(seconds) end
+
+---@return integer records that were lost
+function log.dropped() end
+
+---@class moontide.core.watchdog all of it does nothing where there is no watchdog
+local watchdog = {}
+
+--- Arms a total, or lets go of it with nil.
+---@param which "startup"|"shutdown"
+---@param at number|nil
+function watchdog.total(which, at) end
+
+--- What is running now, for the dump.
+---@param what string
+---@param site string
+---@return integer place -1 when the table is full
+function watchdog.begin(what, site) end
+
+---@param place integer
+function watchdog.finish(place) end
+
+---@param name string|nil
+function watchdog.phase(name) end
+
+--- How long a shutdown may take that the loop never takes up.
+---@param seconds number
+function watchdog.shutdown_total(seconds) end
+
+function watchdog.taken() end
+
+---@class moontide.core.coroutine tracked, so that running Lua can be interrupted
+---@field interrupted table what an interrupted slice raises
+local co = {}
+
+--- As coroutine.resume, with the time at which the slice is interrupted (0: never).
+---@param thread thread
+---@param deadline number
+function co.resume(thread, deadline, ...) end
+
+--- Yields from the running task; raises where a yield cannot cross.
+function co.suspend(...) end
+
+--- The stack of the last slice that was interrupted.
+---@return string|nil
+function co.traceback() end
+
+---@return boolean whether the running slice is being interrupted
+function co.pending() end
+
+---@class moontide.core.notify
+local notify = {}
+
+---@return boolean whether systemd listens
+function notify.active() end
+
+---@param lines string "READY=1\nSTATUS=..."
+function notify.send(lines) end
+
+---@return number seconds half the watchdog's period; 0: none
+function notify.watchdog_interval() end
+
+---@return { fd: integer, name: string }[]
+function notify.listen_fds() end
+
+---@class moontide.core.health what /health/ready answers without Lua
+local health = {}
+
+---@param name string
+---@param ok boolean
+---@param critical boolean
+---@param members string|nil more members of the check's object, as JSON without braces
+---@param expires_at number|nil when the result is stale
+function health.set(name, ok, critical, members, expires_at) end
+
+---@param name string
+function health.remove(name) end
+
+---@return boolean ready
+---@return string status
+function health.ready() end
+
+return {
+  host = host, clock = clock, state = state, signals = signals, log = log, watchdog = watchdog,
+  coroutine = co, notify = notify, health = health,
+}
