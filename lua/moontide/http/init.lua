@@ -10,12 +10,15 @@ local events = require "moontide.http.events"
 local exchange = require "moontide.http.exchange"
 local servers = require "moontide.http.server"
 local suggest = require "moontide.suggest"
+local task = require "moontide.task"
 
 local http = core.http
 local M = { error = exchange.raise }
 
 ---@type moontide.Server[] of the application
 M.servers = {}
+--- Requests that a drain has ended by force.
+M.forced = 0
 
 local OPTIONS = {
   name = "string", host = "string", port = "integer", path = "string", fd = "string",
@@ -125,13 +128,27 @@ local function unbind(server)
   end
 end
 
--- At the phase's end its task is cancelled; then what is left is ended by force.
+local function drained(server)
+  events.complete(server.listener, true, http.drain)
+end
+
+-- The 503s of a force leave within this time, or not at all.
+local function flush(server)
+  if http.counts(server.listener) == 0 then return end
+  pcall(task.timeout, config.get("timeouts.force_flush"), drained, server)
+end
+
+-- Waits for shutdown.drain, or until its phase ends; then what is left is ended by force.
 local function drain(server)
   return function()
-    local ok, err = pcall(events.complete, server.listener, true, http.drain)
+    local ok = pcall(task.timeout, config.get("shutdown.drain"), drained, server)
     if ok then return end
-    server.forced = http.force(server.listener, "drain timeout")
-    error(err, 0)
+    local forced = http.force(server.listener, "drain timeout")
+    M.forced = M.forced + forced
+    core.log.write(2, "http", "the drain was ended by force", "listener", server.name, "forced",
+      forced)
+    flush(server)
+    task.sleep(0) -- raises if the phase has ended
   end
 end
 

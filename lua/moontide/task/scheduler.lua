@@ -282,24 +282,8 @@ local function nothing_to_run(t, at)
   return false
 end
 
---- One slice of a task, and what it ended with: an await, the end of its function, or neither.
-local function step(t, now)
-  local deadline = t.deadline
-  if deadline and deadline <= now and not t.cancelled then
-    cancel.expire(t)
-  end
-  local at = t.at
-  local ok, mark, source
-  if at == NEW and not t.cancelled and not t.scope.cancelled then
-    ok, mark, source = begin(t, now)
-  elseif nothing_to_run(t, at) then
-    return
-  else
-    t.at = RUNNING
-    queue.current = t
-    ok, mark, source = resume(t.body, t.cancelled and cleanup_deadline(t, now) or deadline or 0,
-      at == RAISE)
-  end
+--- What a slice ended with: an await, the end of the task's function, or neither.
+local function after(t, deadline, ok, mark, source)
   queue.current = nil
   if mark == AWAIT then
     if source == TURN then
@@ -320,6 +304,27 @@ local function step(t, now)
   end
 end
 
+--- One slice of a task.
+local function step(t, now)
+  local deadline = t.deadline
+  if deadline and deadline <= now and not t.cancelled then
+    cancel.expire(t)
+  end
+  local at = t.at
+  local ok, mark, source
+  if at == NEW and not t.cancelled and not t.scope.cancelled then
+    ok, mark, source = begin(t, now)
+  elseif nothing_to_run(t, at) then
+    return
+  else
+    t.at = RUNNING
+    queue.current = t
+    ok, mark, source = resume(t.body, t.cancelled and cleanup_deadline(t, now) or deadline or 0,
+      at == RAISE)
+  end
+  return after(t, deadline, ok, mark, source)
+end
+
 -- Callbacks ----------------------------------------------------------------------------------------
 
 --- The record of a task that ended unseen, to be used again.
@@ -335,31 +340,22 @@ local spare = false
 function M.run(scope, opts, fn, value)
   local t = spare
   if t then
-    spare, t.opts = false, opts
+    spare, t.opts, t.body = false, opts, fn
   else
-    t = scopes.unlisted(scope, opts)
+    t = scopes.unlisted(scope, opts, fn)
   end
-  local co
-  if pooled > 0 then
-    co = pool[pooled]
-    pool[pooled] = nil
-    pooled = pooled - 1
-  else
-    co = create(worker)
-  end
-  t.body, t.fn, t.started_at, t.at = co, fn, queue.now, RUNNING
-  queue.current = t
-  local ok, mark, source = resume(co, t.deadline or 0, t, fn, value)
-  if t.at == FINISHED and not (t.failed or t.own or t.seen or t.cancelled or t.many) then
+  t.value = value
+  local ok, mark, source = begin(t, queue.now)
+  if t.at == FINISHED and not (t.own or t.seen or t.cancelled or t.many) then
     queue.current = nil
     pooled = pooled + 1
-    pool[pooled] = co
+    pool[pooled] = t.body
     t.value, spare = nil, t
     return nil
   end
   scopes.list(scope, t)
   t.started_at = clock_now()
-  after(t, ok, mark, source)
+  after(t, t.deadline, ok, mark, source)
   return t
 end
 

@@ -94,9 +94,9 @@ end
 M.spawn = spawn
 
 --- A task that no scope lists yet; see scheduler.run.
-function M.unlisted(scope, opts)
+function M.unlisted(scope, opts, fn)
   return setmetatable({
-    at = NEW, scope = scope, slot = 0, body = false, value = nil, deadline = scope.deadline,
+    at = NEW, scope = scope, slot = 0, body = fn, value = nil, deadline = scope.deadline,
     opts = opts, started_at = false, ended_at = false, args = 1,
   }, Task)
 end

@@ -1,0 +1,87 @@
+-- What asks for nothing holds nothing up, and what never ends is ended by force.
+local http = require "support.http_client"
+local http_app = require "support.http_app"
+
+describe("the exit", function()
+  it("is not held by idle connections", function()
+    local app = http_app.start { linger = "0s" }
+    local conns = {}
+    for i = 1, 100 do
+      conns[i] = assert(http.connect(app.port))
+      assert.equal(200, conns[i]:request("GET", "/hello").status)
+    end
+    app:signal "TERM"
+    for i = 1, 100 do assert.equal("eof", conns[i]:wait_close()) end
+    assert.equal(0, (app:wait()))
+    assert.is_true(app:seconds_to_end() < 1)
+  end)
+
+  it("waits for a connection that never spoke only while it is young", function()
+    local app = http_app.start { linger = "0s" }
+    local conn = assert(http.connect(app.port))
+    app:signal "TERM"
+    assert.equal("eof", conn:wait_close())
+    assert.equal(0, (app:wait()))
+    -- young is below 1 s
+    assert.is_true(app:seconds_to_end() < 2)
+  end)
+
+  it("is not held by a silent connection that is older than that", function()
+    local app = http_app.start { linger = "1200ms" }
+    local conn = assert(http.connect(app.port))
+    app:signal "TERM"
+    assert.equal("eof", conn:wait_close())
+    assert.equal(0, (app:wait()))
+    assert.is_true(app:seconds_to_end() < 1.9) -- linger, and a bound for a busy machine
+  end)
+
+  it("is not held by a client that has vanished from a handler", function()
+    local app = http_app.start { linger = "0s" }
+    local conn = assert(http.connect(app.port))
+    conn:send_request("GET", "/slow?ms=30000")
+    conn:reset()
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+    assert.is_true(app:seconds_to_end() < 4) -- the handler is cancelled with the root scope
+  end)
+end)
+
+describe("a drain that takes too long", function()
+  it("answers 503 and names the request", function()
+    local app = http_app.start { linger = "0s", drain = "300ms" }
+    local conn = assert(http.connect(app.port))
+    conn:send_request("GET", "/slow?ms=60000")
+    app:signal "TERM"
+    local response = assert(conn:read_response())
+    assert.equal(503, response.status)
+    assert.equal("close", response.headers.connection)
+    assert.equal("1", response.headers["retry-after"])
+    local record = app:wait_log { msg = "request aborted" }
+    assert.equal("/slow", record.path)
+    assert.equal("GET", record.method)
+    assert.equal(0, (app:wait()))
+  end)
+
+  it("resets a stream whose head was sent", function()
+    local app = http_app.start { linger = "0s", drain = "300ms" }
+    local conn = assert(http.connect(app.port))
+    conn:send_request("GET", "/stream?ms=60000")
+    local _, err = conn:read_response(0.3)
+    assert.is_truthy(err)
+    app:signal "TERM"
+    assert.equal("ECONNRESET", conn:wait_close())
+    assert.equal(0, (app:wait()))
+  end)
+
+  it("is forced by a second SIGINT", function()
+    local app = http_app.start { linger = "0s" }
+    local conn = assert(http.connect(app.port))
+    conn:send_request("GET", "/slow?ms=60000")
+    app:signal "INT"
+    app:wait_log { msg = "listener closed" }
+    app:signal "INT"
+    assert.equal(503, assert(conn:read_response()).status)
+    app:wait()
+    assert.is_true(app:seconds_to_end() < 3)
+  end)
+end)
