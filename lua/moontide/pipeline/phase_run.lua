@@ -18,6 +18,7 @@ local M = {}
 ---@field phase moontide.PhaseTasks
 ---@field deadline number|nil when the phase ends, for its tasks
 ---@field limit string|nil the words for that deadline
+---@field waits table<string, moontide.Entry[]>|nil who starts when that task has ended
 local PhaseRun = {}
 PhaseRun.__index = PhaseRun
 
@@ -61,10 +62,9 @@ local function skip(self, entry, why)
   record.task_skipped(self, entry, why)
 end
 
--- Collects what this run of the phase is about: an array of entries, and who waits for whom.
--- `waits[name]` lists the entries that start when that one has ended.
+-- Collects what this run of the phase is about: an array of entries, in the order of their turns.
 local function collect(self)
-  local list, waits, skipped = {}, {}, 0
+  local list, skipped = {}, 0
   for entry in self.phase:each() do
     local kind = skipped_by(self.run, entry)
     if kind then
@@ -79,11 +79,12 @@ local function collect(self)
       list[i], list[#list + 1 - i] = list[#list + 1 - i], list[i]
     end
   end
-  self.list, self.waits, self.skipped = list, waits, skipped
+  self.list, self.skipped = list, skipped
   self.pending = #list
 end
 
 local function wait_for(self, entry, name)
+  self.waits = self.waits or {}
   local waiters = self.waits[name]
   if not waiters then
     waiters = {}
@@ -95,16 +96,17 @@ end
 
 -- Whether `entry.after` names something that is still to end.
 local function held_back(self, entry)
-  local before = entry.after and self.phase.by_name[entry.after]
+  local before = self.phase.by_name[entry.after]
   return before ~= nil and before ~= entry and before.state ~= "done"
 end
 
 local function start_or_skip(self, entry)
   if entry.state ~= "waiting" then return end
   if self.cancelled then return self:drop(entry, self.cancelled) end
-  local over = self.deadline and not self.per_attempt and now() >= self.deadline
+  local at = now()
+  local over = self.deadline and not self.per_attempt and at >= self.deadline
   if over then return self:drop(entry, "no time left: " .. self.limit) end
-  task_run.start(self, entry)
+  task_run.start(self, entry, at)
 end
 
 -- Starts the next of a "lifo" or "fifo" phase.
@@ -116,14 +118,19 @@ local function start_next(self)
   end
 end
 
+-- All at once: they begin at the same time, so the clock is read once.
 local function start_all(self)
-  local list = self.list
+  local list, at = self.list, now()
+  if self.deadline and not self.per_attempt and at >= self.deadline then
+    for i = 1, #list do start_or_skip(self, list[i]) end
+    return
+  end
   for i = 1, #list do
     local entry = list[i]
-    if held_back(self, entry) then
+    if entry.after and held_back(self, entry) then
       wait_for(self, entry, entry.after)
     else
-      start_or_skip(self, entry)
+      task_run.start(self, entry, at)
     end
   end
 end
@@ -137,7 +144,7 @@ end
 
 -- Starts, or drops, those who waited for an entry.
 local function release_waiters(self, entry)
-  local waiters = self.waits[entry.name]
+  local waiters = self.waits and self.waits[entry.name]
   if not waiters then return end
   self.waits[entry.name] = nil
   local failed = self.run.kind == "startup" and entry.outcome ~= "ok" and entry.outcome ~= "skipped"
@@ -209,7 +216,7 @@ function PhaseRun:ended(entry)
   else
     failed(self, entry)
   end
-  release(self, entry)
+  if self.sequential or self.waits then release(self, entry) end
   count_down(self)
 end
 

@@ -4,9 +4,9 @@
 -- starts an attempt, joins it, and sleeps.
 
 local core = require "moontide.core"
-local context = require "moontide.pipeline.context"
 local task = require "moontide.task"
 
+local new_context = require("moontide.pipeline.context").new
 local now = core.clock.now
 local watchdog = core.watchdog
 
@@ -24,28 +24,27 @@ function M.site(entry)
   return ("%s:%d"):format(info.short_src, info.linedefined)
 end
 
---- The limit of a task and the words for it.
-local function limit_of(phase_run, entry, started)
+-- Sets the limit of a task and the words for it.
+local function set_limit(phase_run, entry, started)
   local at, text = phase_run.deadline, phase_run.limit
   if phase_run.per_attempt then at, text = phase_run:attempt_limit(started) end
   local own = entry.own_timeout
   if own and (not at or started + own < at) then
-    return started + own, "its own timeout"
+    at, text = started + own, "its own timeout"
   end
-  return at, text
+  entry.deadline, entry.limit = at, text
 end
 
 -- Begins an attempt. The entry is itself the table of options: a task costs no other.
 local function launch(phase_run, entry, on_end, started)
-  local run = phase_run.run
-  entry.deadline, entry.limit = limit_of(phase_run, entry, started)
+  set_limit(phase_run, entry, started)
   entry.on_end, entry.attempts = on_end, entry.attempts + 1
-  local ctx = context.new(entry)
+  local reason = phase_run.run.reason
   local t
-  if run.reason then
-    t = phase_run.scope:start(entry, entry.fn, run.reason, ctx)
+  if reason then
+    t = phase_run.scope:start(entry, entry.fn, reason, new_context(entry))
   else
-    t = phase_run.scope:start(entry, entry.fn, ctx)
+    t = phase_run.scope:start(entry, entry.fn, new_context(entry))
   end
   entry.task = t
   return t
@@ -53,7 +52,6 @@ end
 
 -- What the watchdog would print for this entry, while it runs.
 local function watch(phase_run, entry)
-  if phase_run.watched >= WATCHED then return end
   phase_run.watched = phase_run.watched + 1
   entry.place = watchdog.begin(phase_run.name .. "/" .. entry.name, M.site(entry))
 end
@@ -67,9 +65,14 @@ end
 -- Ends an entry, in whatever way its (last) task did, and tells its phase.
 local function finish(phase_run, entry, t)
   if entry.place then unwatch(phase_run, entry) end
-  local outcome = t.outcome
-  entry.state, entry.outcome, entry.ended_at, entry.task = "done", outcome, now(), false
-  if outcome ~= "ok" then entry.error, entry.traceback = t.error, t.left or t.stack end
+  local outcome, ended_at = t.outcome, t.ended_at
+  if outcome ~= "ok" then
+    ended_at = now() -- what ran too long has ended later than the pump's clock says
+    entry.error, entry.traceback = t.error, t.left or t.stack
+  elseif ended_at < entry.started_at then
+    ended_at = entry.started_at
+  end
+  entry.state, entry.outcome, entry.ended_at, entry.task = "done", outcome, ended_at, false
   phase_run:ended(entry)
 end
 
@@ -123,10 +126,10 @@ end
 --- Starts an entry in its phase.
 ---@param phase_run moontide.PhaseRun
 ---@param entry moontide.Entry
-function M.start(phase_run, entry)
-  local started = now()
+---@param started number the present time
+function M.start(phase_run, entry, started)
   entry.state, entry.started_at, entry.phase_run = "running", started, phase_run
-  watch(phase_run, entry)
+  if phase_run.watched < WATCHED then watch(phase_run, entry) end
   local policy = entry.retry or phase_run.policy
   if not policy then return launch(phase_run, entry, single_ended, started) end
   task.start({
