@@ -68,14 +68,15 @@ function M.start(opts, fn, ...)
   return scopes.start(opts.scope or current_scope(), opts, fn, ...)
 end
 
---- A scope of tasks. With a parent it is cancelled when the parent's owner is.
+--- A scope of tasks that no task owns. With a parent it has the parent's deadline, and is cancelled
+--- with it.
 ---@param name string
 ---@param parent moontide.Scope|nil
 ---@return moontide.Scope
 function M.new_scope(name, parent)
   local scope = scopes.new(name)
   if parent then
-    scope.parent, scope.deadline, scope.limit = parent, parent.deadline, parent.limit
+    scopes.put_below(scope, parent)
   end
   return scope
 end
@@ -96,10 +97,11 @@ function M.deadline()
   local t = queue.current
   if not t then
     return nil
-  elseif t:is_shielded() then
-    return t.shield.till
+  elseif not t.cancelled or not t:is_shielded() then
+    return t.deadline or nil
   end
-  return t.deadline or nil
+  local till, kill_at = t.shield.till, alarm.kill_at(t)
+  return kill_at and kill_at < till and kill_at or till
 end
 
 --- Lets others run for at least d; 0 is one turn.

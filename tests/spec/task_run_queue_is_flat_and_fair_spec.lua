@@ -89,3 +89,51 @@ describe("one turn of the pump", function()
     async.turn_until(function() return task.counts().live == 0 end, "the three tasks")
   end)
 end)
+
+describe("a task started in a callback of the loop", function()
+  local scheduler = require "moontide.task.scheduler"
+  local alarm = require "moontide.task.alarm"
+
+  --- Calls fn where the loop calls its callbacks: outside any task.
+  local function in_callback(fn)
+    local w = task.waiter("a callback")
+    alarm.timer(async.core.clock.now(), function() w:wake(fn()) end)
+    return w:wait()
+  end
+
+  it("runs at once, and leaves no trace when it ends at once", function()
+    local ran
+    local live = task.counts().live
+    local t = in_callback(function()
+      return scheduler.run(task.root, { name = "quick" }, function(value) ran = value end, 7)
+    end)
+    assert.is_nil(t)
+    assert.equal(7, ran)
+    assert.equal(live, task.counts().live)
+  end)
+
+  it("is a task like any other when it awaits, fails or was looked at", function()
+    local t = in_callback(function()
+      return scheduler.run(task.root, { name = "slow" }, function() task.sleep(1) return 1 end)
+    end)
+    assert.same({ "slow", 1 }, { t.name, t:await() })
+    local failed = in_callback(function()
+      return scheduler.run(task.root, { detached_errors = true }, function() error("x", 0) end)
+    end)
+    assert.same({ "failed", "x" }, { failed:join(), failed.error })
+    local seen
+    local same = in_callback(function()
+      return scheduler.run(task.root, {}, function() seen = task.current() end)
+    end)
+    assert.equal(seen, same)
+    assert.equal("ok", same.outcome)
+  end)
+
+  it("is queued like a spawn when a task starts it", function()
+    local ran = false
+    local t = scheduler.run(task.root, {}, function() ran = true end)
+    assert.is_false(ran)
+    t:await()
+    assert.is_true(ran)
+  end)
+end)

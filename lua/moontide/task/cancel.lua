@@ -72,7 +72,7 @@ function M.cancel(t, err)
   return true
 end
 
---- Cancels all tasks of a scope, and those it will still get.
+--- Cancels all tasks of a scope and of those below it, and those they will still get.
 ---@param scope moontide.Scope
 ---@param err moontide.TaskError
 function M.cancel_scope(scope, err)
@@ -80,6 +80,9 @@ function M.cancel_scope(scope, err)
   local members = scope.members
   for i = 1, scope.n do
     M.cancel(members[i], err)
+  end
+  for below in pairs(scope.below or {}) do
+    M.cancel_scope(below, err)
   end
 end
 

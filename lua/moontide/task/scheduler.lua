@@ -7,9 +7,10 @@ local queue = require "moontide.task.queue"
 local scopes = require "moontide.task.scope"
 local traceback = require "moontide.task.traceback"
 
--- The tracked functions: xpcall is the global one, in whose place the core has put its own.
+-- xpcall is Lua's own here: our handler is known to return.
 local resume, create, close = core.coroutine.resume, core.coroutine.create, core.coroutine.close
-local co_status, xpcall, yield, unpack = coroutine.status, xpcall, coroutine.yield, table.unpack
+local co_status, xpcall, yield = coroutine.status, core.coroutine.xpcall, coroutine.yield
+local unpack = table.unpack
 local clock_now = core.clock.now
 local INTERRUPTED = core.coroutine.interrupted
 local ready, defer_alarm, remove = queue.ready, queue.defer_alarm, scopes.remove
@@ -248,21 +249,42 @@ local function drop(t)
   settle(t, outcome_of(t))
 end
 
---- Runs a slice of a task that is to begin, in a coroutine of the pool.
-local function begin(t, now)
-  local fn = t.body
-  t.started_at, t.at = now, RUNNING
+--- Runs the first slice of a task, in a coroutine of the pool.
+local function begin(t, fn, value)
+  t.at = RUNNING
   queue.current = t
   if pooled > 0 then
     local co = pool[pooled]
     pool[pooled] = nil
     pooled = pooled - 1
     t.body = co
-    return resume(co, t.deadline or 0, t, fn, t.value)
+    return resume(co, t.deadline or 0, t, fn, value)
   end
   local co = create(xpcall)
   t.body = co
-  return resume(co, t.deadline or 0, serve, on_error, t, fn, t.value)
+  return resume(co, t.deadline or 0, serve, on_error, t, fn, value)
+end
+
+--- What a slice ended with: an await, the end of the task's function, or neither.
+local function after(t, ok, mark, source)
+  queue.current = nil
+  if mark == AWAIT then
+    if source == TURN then
+      return ready(t)
+    end
+    t.at = source
+    if not t.alarm and (t.deadline or source == SLEEP or t.cancelled) then
+      defer_alarm(t)
+    end
+  elseif t.at ~= FINISHED then
+    end_by_error(t, ok, mark, source)
+  else
+    if pooled < POOL then
+      pooled = pooled + 1
+      pool[pooled] = t.body
+    end
+    end_body(t)
+  end
 end
 
 --- Ends what a queued task has left to end. Returns true when there is nothing to run.
@@ -282,80 +304,60 @@ local function nothing_to_run(t, at)
   return false
 end
 
---- What a slice ended with: an await, the end of the task's function, or neither.
-local function after(t, deadline, ok, mark, source)
-  queue.current = nil
-  if mark == AWAIT then
-    if source == TURN then
-      return ready(t)
-    end
-    t.at = source
-    if not t.alarm and (deadline or source == SLEEP or t.cancelled) then
-      defer_alarm(t)
-    end
-  elseif t.at ~= FINISHED then
-    end_by_error(t, ok, mark, source)
-  else
-    if pooled < POOL then
-      pooled = pooled + 1
-      pool[pooled] = t.body
-    end
-    end_body(t)
-  end
-end
-
---- One slice of a task.
+--- One slice of a queued task.
 local function step(t, now)
   local deadline = t.deadline
   if deadline and deadline <= now and not t.cancelled then
     cancel.expire(t)
   end
   local at = t.at
-  local ok, mark, source
   if at == NEW and not t.cancelled and not t.scope.cancelled then
-    ok, mark, source = begin(t, now)
+    t.started_at = now
+    return after(t, begin(t, t.body, t.value))
   elseif nothing_to_run(t, at) then
     return
-  else
-    t.at = RUNNING
-    queue.current = t
-    ok, mark, source = resume(t.body, t.cancelled and cleanup_deadline(t, now) or deadline or 0,
-      at == RAISE)
   end
-  return after(t, deadline, ok, mark, source)
+  t.at = RUNNING
+  queue.current = t
+  return after(t, resume(t.body, t.cancelled and cleanup_deadline(t, now) or deadline or 0,
+    at == RAISE))
 end
 
--- Callbacks ----------------------------------------------------------------------------------------
+-- Callbacks ------------------------------------------------------------------------------------
 
 --- The record of a task that ended unseen, to be used again.
 local spare = false
 
---- Starts fn(value) from a callback of the loop, where no task runs, and runs it at once. Most such
---- handlers end without awaiting; then nobody has seen a task, none is listed and its record serves
---- again. Returns the task when it lives on or did not end well.
+--- Starts fn(value) from a callback of the loop and runs it at once. Most such handlers end without
+--- awaiting; then nobody has seen a task, none is listed and its record serves again. Returns the
+--- task when it lives on or did not end well. Called by a task, it only queues, as a spawn does.
 ---@param scope moontide.Scope
 ---@param opts moontide.TaskOptions without timeout and deadline
 ---@param fn fun(value: any): ...
 ---@return moontide.Task|nil
 function M.run(scope, opts, fn, value)
+  if queue.current or scope.cancelled then
+    return scopes.start(scope, opts, fn, value)
+  end
   local t = spare
   if t then
-    spare, t.opts, t.body = false, opts, fn
+    spare, t.scope, t.deadline, t.opts = false, scope, scope.deadline, opts
   else
-    t = scopes.unlisted(scope, opts, fn)
+    t = scopes.unlisted(scope, opts)
   end
-  t.value = value
-  local ok, mark, source = begin(t, queue.now)
+  local ok, mark, source = begin(t, fn, value)
   if t.at == FINISHED and not (t.own or t.seen or t.cancelled or t.many) then
     queue.current = nil
-    pooled = pooled + 1
-    pool[pooled] = t.body
+    if pooled < POOL then
+      pooled = pooled + 1
+      pool[pooled] = t.body
+    end
     t.value, spare = nil, t
     return nil
   end
   scopes.list(scope, t)
   t.started_at = clock_now()
-  after(t, t.deadline, ok, mark, source)
+  after(t, ok, mark, source)
   return t
 end
 

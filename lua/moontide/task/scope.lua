@@ -17,6 +17,7 @@ local Task = require "moontide.task.handle"
 ---@field strict boolean|nil the first failure cancels the rest
 ---@field failure moontide.Task|nil of a strict scope: who failed first
 ---@field shield moontide.Shield|nil
+---@field below table<moontide.Scope, true>|nil scopes that are cancelled with it
 ---@field unclaimed moontide.Task[]|nil failed tasks that nobody has awaited yet
 local Scope = { __name = "moontide.Scope" }
 Scope.__index = Scope
@@ -35,6 +36,17 @@ function M.new(name, owner)
     deadline = owner and owner.deadline or false,
     limit = owner and owner.opts and owner.opts.limit or owner and owner.scope.limit or nil,
   }, Scope)
+end
+
+local weak = { __mode = "k" }
+
+--- Lets a scope be cancelled with another, and share its deadline.
+---@param scope moontide.Scope
+---@param parent moontide.Scope
+function M.put_below(scope, parent)
+  parent.below = parent.below or setmetatable({}, weak)
+  parent.below[scope] = true
+  scope.deadline, scope.limit, scope.cancelled = parent.deadline, parent.limit, parent.cancelled
 end
 
 --- Opens a scope of the running task: its spawns join it until close.
@@ -94,10 +106,11 @@ end
 M.spawn = spawn
 
 --- A task that no scope lists yet; see scheduler.run.
-function M.unlisted(scope, opts, fn)
+function M.unlisted(scope, opts)
   return setmetatable({
-    at = NEW, scope = scope, slot = 0, body = fn, value = nil, deadline = scope.deadline,
-    opts = opts, started_at = false, ended_at = false, args = 1,
+    at = NEW, scope = scope, slot = 0, body = false, value = nil, deadline = scope.deadline,
+    opts = opts, args = 1, alarm = false, cancelled = false, own = false, joiners = false,
+    failed = false, started_at = false, ended_at = false, outcome = nil,
   }, Task)
 end
 

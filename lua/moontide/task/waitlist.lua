@@ -55,7 +55,7 @@ function WaitList:take()
       self.head = i + 1
       return t
     end
-    self.dead = self.dead - 1
+    self.dead = math.max(self.dead - 1, 0)
   end
   self.head, self.n, self.dead = 1, 0, 0
 end
