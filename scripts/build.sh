@@ -17,5 +17,6 @@ if ! cmake -S . -B "$build" -G Ninja "$@" >"$log" 2>&1; then
 fi
 grep -A3 -i "warning" "$log" >&2 || true
 read -ra targets <<<"${BUILD_TARGETS:-}"
-ninja -C "$build" --quiet ${JOBS:+-j "$JOBS"} "${targets[@]}"
+ninja -C "$build" --quiet ${JOBS:+-j "$JOBS"} "${targets[@]}" |
+  { grep -v "^ninja: no work to do" || true; }
 echo "built $build/moontide"

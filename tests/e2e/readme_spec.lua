@@ -37,7 +37,7 @@ local function shell(app, text)
     :gsub("curl ", "curl --fail --show-error ")
   local code, out, err = proc.run {
     program = "/bin/bash", argv = { "-euc", text }, cwd = app.dir,
-    env = { PATH = bin .. ":" .. os.getenv "PATH" },
+    env = { PATH = bin .. ":" .. os.getenv "PATH", MOONTIDE_MANAGE__PORT = app.manage_port },
   }
   assert(code == 0, ("code %s\n%s\n-- stdout:\n%s\n-- stderr:\n%s"):format(code, text, out, err))
 end
