@@ -1,5 +1,6 @@
 -- What the build leaves: a binary that needs nothing of the tree, a library that
 -- can be run from the tree, a module for a stock interpreter, an install.
+local http = require "support.http_client"
 local proc = require "support.process"
 
 local build = os.getenv "MOONTIDE_BUILD"
@@ -68,7 +69,8 @@ describe("the module", function()
     local app = proc.start {
       program = lua, script = SERVICE .. "tide.run_until_terminated()\n", env = env,
     }
-    app:wait_ready()
+    app:wait_log { to = "ready" }
+    assert.equal(404, assert(http.get(app.port, "/")).status)
     app:signal "TERM"
     assert.equal(0, (app:wait()))
   end)

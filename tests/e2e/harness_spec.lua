@@ -58,6 +58,13 @@ describe("support.process", function()
     assert.matches("waited .* in vain for the end of the process.*here I am", message)
   end)
 
+  it("keeps its bound when what it asks has to wait itself", function()
+    local sleeper = shell "exec sleep 60"
+    local ok, message = pcall(sleeper.wait_alive, sleeper, 0.1)
+    assert.is_false(ok)
+    assert.matches("waited .* in vain for GET /health/live.*last: ECONNREFUSED", message)
+  end)
+
   it("kills what a test leaves, with its children", function()
     local parent = shell "sleep 60 & echo child=$!; wait"
     local child = tonumber(parent:wait_stdout "child=(%d+)")

@@ -17,7 +17,9 @@ function M.now()
   return uv.hrtime() / 1e9
 end
 
+-- Wakes the loop for as long as anybody waits; waits nest (a predicate may wait).
 local ticker
+local waiting = 0
 
 --- Turns the loop until `predicate` returns a true value, and returns that; or
 --- nil and a message when `timeout` has passed. The predicate is asked after
@@ -30,13 +32,16 @@ local ticker
 function M.try(predicate, timeout, what)
   local deadline = M.now() + timeout * M.scale
   ticker = ticker or uv.new_timer()
-  ticker:start(10, 10, function() end)
-  local value = predicate()
-  while not value and M.now() < deadline do
+  if waiting == 0 then ticker:start(10, 10, function() end) end
+  waiting = waiting + 1
+  local ok, value = pcall(predicate)
+  while ok and not value and M.now() < deadline do
     uv.run("once")
-    value = predicate()
+    ok, value = pcall(predicate)
   end
-  ticker:stop()
+  waiting = waiting - 1
+  if waiting == 0 then ticker:stop() end
+  if not ok then error(value, 0) end
   if value then return value end
   return nil, ("waited %.4g s in vain for %s"):format(timeout * M.scale, what or "a condition")
 end
