@@ -5,7 +5,9 @@
 --- milliseconds is loaded when it is first asked for.
 local core = require "moontide.core"
 local alarm = require "moontide.task.alarm"
+local ends = require "moontide.task.ends"
 local errors = require "moontide.task.errors"
+local late = require "moontide.task.late"
 local queue = require "moontide.task.queue"
 local scheduler = require "moontide.task.scheduler"
 local scopes = require "moontide.task.scope"
@@ -24,7 +26,7 @@ M.pipeline = scopes.new("pipeline")
 M.pump = scheduler.pump
 M.is_cancelled = errors.is_cancelled
 --- The newest tasks that were closed because they did not end in their grace.
-M.abandoned = scheduler.abandoned
+M.abandoned = late.abandoned
 
 local LAZY = {
   all = "combine", race = "combine", timeout = "combine", scope = "combine", shield = "combine",
@@ -154,7 +156,7 @@ end
 --- Sets what happens to a failure that nobody awaited.
 ---@param fn fun(t: moontide.Task)
 function M.on_uncaught(fn)
-  scheduler.uncaught = fn
+  ends.uncaught = fn
 end
 
 setmetatable(M, {

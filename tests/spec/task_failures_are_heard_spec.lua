@@ -1,13 +1,13 @@
 local async = require "support.async"
 local it = async.virtual()
 local task = require "moontide.task"
-local scheduler = require "moontide.task.scheduler"
+local ends = require "moontide.task.ends"
 
 describe("a failure that nobody awaits", function()
   local heard, before
 
   before_each(function()
-    heard, before = {}, scheduler.uncaught
+    heard, before = {}, ends.uncaught
     task.on_uncaught(function(t) heard[#heard + 1] = t.name end)
   end)
   after_each(function() task.on_uncaught(before) end)

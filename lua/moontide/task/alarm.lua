@@ -6,7 +6,7 @@ local queue = require "moontide.task.queue"
 local add, withdraw = core.clock.add, core.clock.cancel
 
 local M = {
-  ---@type fun(t: moontide.Task, now: number) set by scheduler.lua
+  ---@type fun(t: moontide.Task, now: number) set by late.lua
   on_task = nil,
   --- The core counts whole nanoseconds, so an entry may be due a little before the time that it
   --- was made for; what is due within this is due.

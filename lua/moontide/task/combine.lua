@@ -4,9 +4,9 @@
 --- it started runs on behind it.
 local cancel = require "moontide.task.cancel"
 local core = require "moontide.core"
+local ends = require "moontide.task.ends"
 local errors = require "moontide.task.errors"
 local queue = require "moontide.task.queue"
-local scheduler = require "moontide.task.scheduler"
 local scopes = require "moontide.task.scope"
 
 local M = {}
@@ -16,7 +16,7 @@ local function leave(scope, t)
   scopes.join(scope, t, true)
   scopes.close(scope)
   if scope.unclaimed then
-    scheduler.report_unclaimed(scope)
+    ends.report_unclaimed(scope)
   end
 end
 
@@ -132,7 +132,7 @@ function Guard:__close()
   t.shield = self.outer
   scopes.close(scope)
   if scope.unclaimed then
-    scheduler.report_unclaimed(scope)
+    ends.report_unclaimed(scope)
   end
 end
 

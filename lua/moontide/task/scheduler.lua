@@ -1,35 +1,31 @@
---- The scheduler: runs what is ready, and ends what has run.
+--- The scheduler: runs what is ready, a slice at a time.
 local alarm = require "moontide.task.alarm"
 local cancel = require "moontide.task.cancel"
 local core = require "moontide.core"
+local ends = require "moontide.task.ends"
 local errors = require "moontide.task.errors"
 local queue = require "moontide.task.queue"
 local scopes = require "moontide.task.scope"
 local traceback = require "moontide.task.traceback"
 
 -- xpcall is Lua's own here: our handler is known to return.
-local resume, create, close = core.coroutine.resume, core.coroutine.create, core.coroutine.close
+local resume, create = core.coroutine.resume, core.coroutine.create
 local co_status, xpcall, yield = coroutine.status, core.coroutine.xpcall, coroutine.yield
 local unpack = table.unpack
 local clock_now = core.clock.now
-local INTERRUPTED = core.coroutine.interrupted
-local ready, defer_alarm, remove = queue.ready, queue.defer_alarm, scopes.remove
+local end_body, ready, defer_alarm = ends.end_body, queue.ready, queue.defer_alarm
 local NEW, RAISE, RUNNING, FINISHED, DONE =
   queue.NEW, queue.RAISE, queue.RUNNING, queue.FINISHED, queue.DONE
 local AWAIT, LEAVE, SLEEP, TURN = queue.AWAIT, queue.LEAVE, queue.SLEEP, queue.TURN
 
-local M = {
-  --- Records of the tasks that were closed because they did not end in their grace: newest last.
-  ---@type { name: string, site: string, seconds: number, traceback: string }[]
-  abandoned = {},
-}
+local M = {}
 
 --- One pump turn lasts at most so long (seconds) or so many resumes, then the loop gets its turn.
 local BUDGET, RESUMES = 0.001, 1024
 --- The clock is read once in so many resumes.
 local CLOCK_EVERY = 4
---- Coroutines kept for reuse, and abandoned tasks remembered.
-local POOL, REMEMBERED = 16384, 64
+--- Coroutines kept for reuse.
+local POOL = 16384
 
 -- Bodies ---------------------------------------------------------------------------------------
 
@@ -77,133 +73,6 @@ end
 
 local pool, pooled = {}, 0
 
--- Ends -----------------------------------------------------------------------------------------
-
-local function complain(what, t, err, stack)
-  core.log.write(3, "task", what, "task", t.name, "error", tostring(err), "traceback", stack or "")
-end
-
---- Who hears of failures that nobody awaited; the host's policy puts itself here.
----@param t moontide.Task
-function M.uncaught(t)
-  complain("uncaught error", t, t.error, t.stack)
-end
-
-local function report(t)
-  local ok, err = xpcall(M.uncaught, debug.traceback, t)
-  if not ok then
-    complain("error in the uncaught-error handler", t, err)
-  end
-end
-
---- A cancellation decides the outcome once it was raised, even if the function then returned as if
---- nothing had been; a failure of its own still counts more.
-local function outcome_of(t)
-  local cancelled = t.cancelled
-  if not cancelled and not t.failed then
-    return "ok"
-  elseif t.failed then
-    if t.error == INTERRUPTED then
-      t.stack = core.coroutine.traceback and core.coroutine.traceback() or t.stack
-      return "interrupted"
-    elseif not (cancelled and errors.is_cancelled(t.error)) then
-      return "failed"
-    end
-  elseif not (cancelled and t.told) then
-    return "ok"
-  else
-    t.error = cancelled
-  end
-  return cancelled.kind == "timeout" and "timed_out" or "cancelled"
-end
-
---- Who hears of a failure: whoever awaits the task; else the strict scope that it belongs to; else,
---- when its owner has ended and still nobody asked, the uncaught-error policy.
-local function blame(t, scope)
-  local outcome, owner = t.outcome, scope.owner
-  if outcome == "cancelled" or t.claimed or t.opts and t.opts.detached_errors then
-    return
-  elseif outcome ~= "failed" and owner and owner.cancelled then
-    return -- late with its owner, who says so
-  elseif owner then
-    local list = scope.unclaimed or {}
-    list[#list + 1] = t
-    scope.unclaimed = list
-  else
-    report(t)
-  end
-end
-
-local function report_unclaimed(scope)
-  for _, t in ipairs(scope.unclaimed) do
-    if not t.claimed then
-      report(t)
-    end
-  end
-  scope.unclaimed = nil
-end
-M.report_unclaimed = report_unclaimed
-
---- Tells whoever is to hear of it: siblings and owner in a strict scope, else the policy above.
-local function pass_on(t, scope)
-  if not scope.strict then
-    blame(t, scope)
-  elseif not scope.failure and t.outcome ~= "cancelled" then
-    scope.failure = t
-    cancel.cancel_scope(scope, errors.cancelled(
-      ("task %s failed: %s"):format(t.name, tostring(t.error))))
-  end
-end
-
-local function call_on_end(t, on_end)
-  local ok, err = xpcall(on_end, debug.traceback, t)
-  if not ok then
-    complain("error in on_end", t, err)
-  end
-end
-
---- The task is over: its function has returned and it has no children left. The clock is read
---- afresh for tasks of a kind, whose durations are reported.
-local function settle(t, outcome)
-  local scope, opts, own, joiners = t.scope, t.opts, t.own, t.joiners
-  t.outcome, t.at, t.body = outcome, DONE, false
-  t.ended_at = opts and opts.kind and clock_now() or queue.now
-  queue.live = queue.live - 1
-  if t.alarm then
-    alarm.clear(t)
-  end
-  if outcome ~= "ok" then
-    pass_on(t, scope)
-  end
-  if own and own.unclaimed then
-    report_unclaimed(own)
-  end
-  if joiners then
-    joiners:wake_all()
-  end
-  if opts and opts.on_end then
-    call_on_end(t, opts.on_end)
-  end
-  remove(scope, t)
-end
-
---- The task's function is over; its children may live on for a while.
-local function end_body(t)
-  local own = t.own
-  t.body = false
-  if not own or own.n == 0 then
-    return settle(t, outcome_of(t))
-  end
-  if t.failed then
-    cancel.cancel_below(t, errors.cancelled(("task %s ended: %s"):format(
-      t.name, tostring(t.error))))
-  end
-  t.at = own
-  if t.deadline and not t.alarm then
-    defer_alarm(t)
-  end
-end
-
 -- Slices ---------------------------------------------------------------------------------------
 
 --- Until when a cancelled task may run without being interrupted.
@@ -213,14 +82,6 @@ local function cleanup_deadline(t, now)
     return kill_at > now + 0.1 and kill_at or now + 0.1
   end
   return now + alarm.grace
-end
-
---- Runs the <close> variables of a suspended or dead task, as this task.
-local function close_body(t)
-  queue.current = t
-  local ok, err = close(t.body)
-  queue.current = nil
-  return ok, err
 end
 
 --- A slice ended neither in an await nor with its function's return. Either the function raised:
@@ -238,15 +99,9 @@ local function end_by_error(t, ok, mark, err)
     t.stack = traceback.prune(debug.traceback(co))
     err = "a task must not call coroutine.yield; to let others run, call tide.sleep(0)"
   end
-  close_body(t)
+  ends.close_body(t)
   t.failed, t.error, t.value = true, err, nil
   end_body(t)
-end
-
---- Ends a task that was cancelled before it began.
-local function drop(t)
-  t.failed, t.error, t.value = true, t.cancelled, nil
-  settle(t, outcome_of(t))
 end
 
 --- Runs the first slice of a task, in a coroutine of the pool.
@@ -292,12 +147,12 @@ local function nothing_to_run(t, at)
   if at == NEW then
     t.cancelled = t.cancelled or t.scope.cancelled
     if t.cancelled then
-      drop(t)
+      ends.drop(t)
       return true
     end
   elseif not t.body then
     if at ~= DONE then -- else it was ended while it was queued
-      settle(t, outcome_of(t))
+      ends.settle(t, ends.outcome_of(t))
     end
     return true
   end
@@ -402,94 +257,6 @@ end
 ---@return integer
 function M.ready_count()
   return batch_size - position + queue.length()
-end
-
--- Deadlines ------------------------------------------------------------------------------------
-
-local function remember(t, now)
-  local list = M.abandoned
-  list[#list + 1] = {
-    name = t.name, site = t:site(), seconds = now - t.started_at, traceback = t.left,
-  }
-  if #list > REMEMBERED then
-    table.remove(list, 1)
-  end
-end
-
-local abandon
-
-local function abandon_below(t, now, must)
-  local scope = t.own
-  while scope do
-    for child in scope:tasks() do
-      child.cancelled = child.cancelled or t.cancelled
-      abandon(child, now, must)
-    end
-    scope = scope.outer
-  end
-end
-
---- Closes a suspended task for good. Its <close> variables run, but cannot await.
-local function close_now(t, now)
-  local source = t.at
-  t.left = traceback.of(t)
-  t.stack = t.stack or t.left
-  t.at = RUNNING
-  if type(source) == "table" and source.forget then
-    source:forget()
-  end
-  local ok, err = close_body(t)
-  if not ok then
-    t.left = ("%s\nerror while it was closed: %s"):format(t.left, tostring(err))
-  end
-  t.body, t.error = false, t.cancelled
-  abandon_below(t, now, true) -- what its <close> variables may have started
-  remember(t, now)
-  settle(t, "abandoned")
-end
-
---- Ends a task that did not end in its grace, after those below it. One that only waits for those
---- below goes on by itself once they are gone, unless its owner is closed as well (`must`).
----@param t moontide.Task
----@param now number
----@param must boolean
-function abandon(t, now, must)
-  local at = t.at
-  local joins = not t.body or type(at) == "table" and at.firm
-  abandon_below(t, now, must or not joins)
-  if not must and (joins or type(at) ~= "table") then
-    if type(t.at) == "table" then
-      defer_alarm(t)
-    end
-  elseif at == NEW then
-    drop(t)
-  elseif not t.body then
-    settle(t, outcome_of(t))
-  else
-    close_now(t, now)
-  end
-end
-
---- A waiting task's clock entry is due: its sleep is over, its deadline has passed, a shield ends
---- or its grace does. What is not due yet gets a new entry.
-function alarm.on_task(t, now)
-  if type(t.at) ~= "table" then
-    return
-  elseif t.cancelled then
-    local kill_at = alarm.kill_at(t)
-    if kill_at and kill_at <= now then
-      return abandon(t, now, false)
-    elseif t.shield and t.shield.till <= now then
-      cancel.cancel_below(t, t.cancelled)
-      return cancel.deliver(t)
-    end
-  elseif t.deadline and t.deadline <= now then
-    return cancel.expire(t)
-  end
-  if t.at == SLEEP and t.value <= now then
-    return queue.ready(t)
-  end
-  queue.defer_alarm(t)
 end
 
 return M
