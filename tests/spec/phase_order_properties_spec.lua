@@ -98,7 +98,7 @@ describe("a random graph (seed " .. SEED .. ")", function()
       for _, node in ipairs(g.nodes) do
         -- Between what an inserted phase follows last and itself no built-in phase runs.
         local latest = 0
-        for _, name in ipairs(node.waits) do latest = math.max(latest, at[name]) end
+        for _, name in ipairs(g.waits[node.number]) do latest = math.max(latest, at[name]) end
         if not node.builtin and #node.before == 0 and latest > 0
           and at[phases.shutdown[1].name] <= latest then
           for i = latest + 1, at[node.name] - 1 do

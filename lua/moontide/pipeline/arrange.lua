@@ -33,17 +33,19 @@ local function check_all_names(graph, errors)
   end
 end
 
---- Gives each phase the names it waits for: its own `after` and whoever names it in
+--- Adds to the names that each phase waits for, its own `after`, whoever names it in
 --- `before`. False when such a name is unknown.
 local function collect_waits(graph)
-  local known = true
+  local waits, known = graph.waits, true
   for _, node in ipairs(graph.preceding) do
     for _, name in ipairs(node.before) do
       local other = graph.by_name[name]
       if other then
+        local list = waits[other.number]
         -- A list of its own: `after` is what the phase itself asks for.
-        if other.waits == other.after then other.waits = { table.unpack(other.after) } end
-        table.insert(other.waits, node.name)
+        if list == other.after then list = table.move(list, 1, #list, 1, {}) end
+        waits[other.number] = list
+        list[#list + 1] = node.name
       else
         known = false
       end
@@ -53,8 +55,8 @@ local function collect_waits(graph)
 end
 
 --- In a startup pipeline a phase that names `before` takes the place of the first
---- phase it precedes: the others keep the order in which they were declared.
---- Returns the nodes in their new places, numbered anew.
+--- phase it precedes: the others keep the order in which they were declared. Numbers
+--- the nodes anew.
 local function move_ahead(graph)
   local slots, moved = {}, {}
   local function slot_of(node)
@@ -77,8 +79,13 @@ local function move_ahead(graph)
     for _, ahead in ipairs(moved[number] or {}) do nodes[#nodes + 1] = ahead end
     if slots[node] == number then nodes[#nodes + 1] = node end
   end
+  local waits = {}
+  for number, node in ipairs(nodes) do
+    waits[number] = graph.waits[node.number]
+    graph.labels[number], graph.numbers[node.name] = node.name, number
+  end
   for number, node in ipairs(nodes) do node.number = number end
-  return nodes
+  graph.nodes, graph.waits = nodes, waits
 end
 
 local function named_phases(graph)
@@ -94,9 +101,8 @@ end
 local function warn_of_loners(graph)
   if graph.kind ~= "shutdown" then return end
   local named
-  for _, node in ipairs(graph.nodes) do
-    local alone = #node.waits == 0 and #node.before == 0 and not node.builtin
-    if alone and node.name ~= graph.terminal then
+  for _, node in ipairs(graph.loners) do
+    if not node.builtin and #node.after == 0 and node.name ~= graph.terminal then
       named = named or named_phases(graph)
       if not named[node.name] then
         graph.warnings[#graph.warnings + 1] = (
@@ -105,6 +111,25 @@ local function warn_of_loners(graph)
       end
     end
   end
+end
+
+local function numbers_of(nodes, wanted)
+  local numbers = {}
+  for _, node in ipairs(nodes) do
+    if wanted(node) then numbers[node.number] = true end
+  end
+  return numbers
+end
+
+local function sort(graph, terminal)
+  local result = order.sort({
+    names = graph.labels, waits = graph.waits, numbers = graph.numbers,
+    chained = numbers_of(graph.builtins, function(node) return node.chained end),
+    preceding = numbers_of(graph.preceding, function() return true end),
+    last = terminal and terminal.number,
+  })
+  result.order[#result.order + 1] = graph.terminal
+  return result
 end
 
 --- Arranges the phases of a graph; what is wrong is added to `errors`.
@@ -117,17 +142,16 @@ function M.arrange(graph, errors)
     check_all_names(graph, errors)
     return nil
   end
-  local nodes = graph.nodes
-  if graph.kind == "startup" and graph.preceding[1] then nodes = move_ahead(graph) end
-  local names = order.sort(nodes, graph.by_name, terminal, graph.last_chained ~= nil)
-  names[#names + 1] = graph.terminal
-  if #names < #nodes then
+  if graph.kind == "startup" and graph.preceding[1] then move_ahead(graph) end
+  local result = sort(graph, terminal)
+  if #result.order < #graph.nodes then
     check_all_names(graph, errors)
-    if #errors == 0 then require("moontide.pipeline.cycle").report(graph, errors) end
+    if #errors == 0 then require("moontide.pipeline.cycle").report(graph, result.done, errors) end
     return nil
   end
   warn_of_loners(graph)
-  return names
+  graph.inserted = result.inserted
+  return result.order
 end
 
 return M

@@ -4,10 +4,10 @@ local M = {}
 
 --- One edge into each stuck phase, from another stuck phase: name -> { from =,
 --- kind =, site = }. What is stuck has at least one.
-local function edges_into(graph)
+local function edges_into(graph, done)
   local by_name, into = graph.by_name, {}
   local function add(from, to, kind, site)
-    if from.done or to.done or into[to.name] then return end
+    if done[from.number] == true or done[to.number] == true or into[to.name] then return end
     into[to.name] = { from = from, kind = kind, site = site }
   end
   for _, node in ipairs(graph.nodes) do
@@ -53,12 +53,13 @@ local function describe(into, loop)
 end
 
 --- Adds an error for each separate cycle.
----@param graph tide.PhaseGraph after the sort: what is not done is stuck
+---@param graph tide.PhaseGraph
+---@param done table<integer, any> of the sort: a phase that is not true there is stuck
 ---@param errors string[]
-function M.report(graph, errors)
-  local into, seen = edges_into(graph), {}
-  for _, node in ipairs(graph.nodes) do
-    local loop = not node.done and walk(node, into, seen)
+function M.report(graph, done, errors)
+  local into, seen = edges_into(graph, done), {}
+  for number, node in ipairs(graph.nodes) do
+    local loop = done[number] ~= true and walk(node, into, seen)
     if loop then
       local text, site = describe(into, loop)
       errors[#errors + 1] = ("%s: the %s phases form a cycle: %s"):format(site, graph.kind, text)

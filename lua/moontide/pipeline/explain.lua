@@ -24,11 +24,12 @@ function M.edges(graph)
     for _, name in ipairs(node.before) do add(node.name, name, "before", node.site) end
   end
   -- What was inserted precedes the next built-in phase.
-  local next_chained
+  local next_chained, inserted = nil, {}
+  for _, number in ipairs(graph.inserted) do inserted[number] = true end
   for i = #graph.arranged, 1, -1 do
     local node = graph.by_name[graph.arranged[i]]
     if node.chained then next_chained = node.name end
-    if node.inserted and next_chained then
+    if inserted[node.number] and next_chained then
       add(node.name, next_chained, "inserted", node.after_site or node.site)
     end
   end

@@ -30,13 +30,17 @@ local M = {}
 ---@field after_site string|nil where `after` was overridden
 ---@field builtin boolean
 ---@field chained boolean|nil built in, and not inserted
----@field inserted boolean|nil runs before the next built-in phase by the insertion rule
 
 ---@class tide.PhaseGraph
 ---@field kind "startup"|"shutdown"
 ---@field terminal string|nil
 ---@field nodes tide.PhaseNode[] in the order of declaration
 ---@field preceding tide.PhaseNode[] those with `before`
+---@field loners tide.PhaseNode[] those defined with neither `after` nor `before`
+---@field labels string[] names by number: with `numbers` and `waits` what the sort reads
+---@field numbers table<string, integer>
+---@field waits string[][] the names that each waits for
+---@field inserted integer[] those that run by the insertion rule, once sealed
 ---@field warnings string[] of `seal`
 ---@field sealed boolean
 local Graph = {}
@@ -52,7 +56,8 @@ function M.new(settings)
   return setmetatable({
     kind = settings.kind, terminal = settings.terminal,
     sequential = settings.sequential ~= false,
-    nodes = {}, by_name = {}, preceding = {}, warnings = {}, faults = {}, sealed = false,
+    nodes = {}, by_name = {}, builtins = {}, preceding = {}, loners = {}, warnings = {},
+    labels = {}, numbers = {}, waits = {}, faults = {}, sealed = false,
   }, Graph)
 end
 
@@ -91,10 +96,14 @@ local function add(graph, name, opts, site)
   local message = options.read(graph.kind, node, opts)
   if message then refuse(site, "phase \"%s\": %s", name, message) end
   local number = #graph.nodes + 1
-  node.number, node.waits = number, node.after
-  graph.nodes[number] = node
-  graph.by_name[name] = node
-  if node.before[1] then table.insert(graph.preceding, node) end
+  node.number = number
+  graph.nodes[number], graph.by_name[name] = node, node
+  graph.labels[number], graph.numbers[name], graph.waits[number] = name, number, node.after
+  if node.before[1] then
+    table.insert(graph.preceding, node)
+  elseif not node.after[1] then
+    table.insert(graph.loners, node)
+  end
   return node
 end
 
@@ -110,6 +119,10 @@ function Graph:phase(name, opts, site)
   return node
 end
 
+local function set_after(graph, node, names)
+  node.after, graph.waits[node.number] = names, names
+end
+
 --- Defines a phase of moontide's. Without `after` it follows the built-in phase
 --- before it; with `after` it is inserted there as a phase of the script's is.
 ---@param name string
@@ -118,11 +131,11 @@ end
 function Graph:builtin(name, opts)
   local node = add(self, name, opts, nil)
   node.builtin, node.site = true, "built in"
+  table.insert(self.builtins, node)
   if node.timeout then node.timeout_origin = "default" end
   if node.after == NONE then
     node.chained = true
-    if self.last_chained then node.after = { self.last_chained } end
-    node.waits = node.after
+    if self.last_chained then set_after(self, node, { self.last_chained }) end
     self.last_chained = name
   end
   return node
@@ -157,10 +170,13 @@ local function find_loosely(graph, name)
   end
 end
 
-local function override(node, field, value, origin)
+local function override(graph, node, field, value, origin)
   node[field] = value
   if field == "timeout" then node.timeout_origin = origin end
-  if field == "after" then node.waits, node.after_site = value, origin end
+  if field == "after" then
+    set_after(graph, node, value)
+    node.after_site = origin
+  end
 end
 
 --- Applies `startup.phases.NAME` or `shutdown.phases.NAME` of the settings. Call it
@@ -176,7 +192,7 @@ function Graph:configure(config)
     for field, value in pairs(chosen[name]) do
       local origin = config.origin(("%s.%s.%s"):format(group, name, field))
       if node then
-        override(node, field, value, origin)
+        override(self, node, field, value, origin)
       else
         local message = require("moontide.suggest").unknown("phase", name, self:names())
         self.faults[#self.faults + 1] = ("%s: %s: %s"):format(origin, group, message)

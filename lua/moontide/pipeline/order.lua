@@ -1,10 +1,11 @@
 --- The order of a graph: topological, ties by declaration order. Pure.
 ---
---- At each step the earliest declared phase whose dependencies are done comes next.
---- A cursor runs once over the declaration. A phase that is not free when the
---- cursor meets it waits for one of its dependencies, the first that is not done;
---- when that is done it looks on from there. So no edge is stored twice, and a
---- plan declared in order costs one look at each name.
+--- Phases are numbers here: their place in the declaration. At each step the
+--- earliest declared phase whose dependencies are done comes next. A cursor runs
+--- once over the declaration. A phase that is not free when the cursor meets it
+--- waits for one of its dependencies, the first that is not done; when that is done
+--- it looks on from there. So no edge is stored twice, and a plan declared in order
+--- costs one look at each name.
 ---
 --- Insertion: a phase that names only `after` runs before the built-in successor of
 --- the latest phase it follows, which may itself be an inserted one. That is: once
@@ -16,112 +17,137 @@ local M = {}
 local BIT = {}
 for n = 0, 63 do BIT[1 << n] = n end
 
---- A set of small integers that gives back its least: one bit each, and a bit in
---- `top` for each word that is not empty. (A heap was half of the cost of a sort.)
-local function new_set(count)
-  local set = { words = {}, top = {} }
-  for i = 0, count >> 6 do set.words[i] = 0 end
-  for i = 0, count >> 12 do set.top[i] = 0 end
-  return set
-end
+---@class tide.OrderInput
+---@field names string[]
+---@field waits string[][] the names that each phase waits for
+---@field numbers table<string, integer> name -> number
+---@field chained table<integer, true> built-in phases of the chain
+---@field preceding table<integer, true> phases that name `before`
+---@field last integer|nil the phase that is left out
 
-local function add(set, value)
-  local w = value >> 6
-  set.words[w] = set.words[w] | 1 << (value & 63)
-  set.top[w >> 6] = set.top[w >> 6] | 1 << (w & 63)
-end
+---@class tide.OrderResult
+---@field order string[] too short when there is a cycle or an unknown name
+---@field done table<integer, true|false|integer> true: the phase is in the order
+---@field inserted integer[] phases that run by the insertion rule
 
-local function take_least(set)
-  local words, top, t = set.words, set.top, 0
-  while top[t] == 0 do t = t + 1 end
-  local summary = top[t]
-  if not summary then return nil end
-  local w = t << 6 | BIT[summary & -summary]
-  local word = words[w]
-  local lowest = word & -word
-  word = word ~ lowest
-  words[w] = word
-  if word == 0 then top[t] = summary & ~(1 << (w & 63)) end
-  return w << 6 | BIT[lowest]
-end
-
---- Whether all that `node` waits for is done; if not, it is put among those that
---- wait for the first that is not. A name that nobody defines is never done.
-local function is_free(node, by_name)
-  local waits = node.waits
-  for i = node.looked_at or 1, #waits do
-    local other = by_name[waits[i]]
-    if not (other and other.done) then
-      node.looked_at, node.free = i, false
-      if other then node.next_waiter, other.first_waiter = other.first_waiter, node end
-      return false
-    end
+--- Sorts.
+---
+--- One long function, with everything in locals: calls and fields made it twice as
+--- slow, and it is what a large plan waits for. What each phase is at stands in two arrays. `state`: true when it is done, else the
+--- first of those that wait for it (a list linked through `next_waiter`). `looked`:
+--- which of its names it waits for, or waited for last; 0: not looked at yet, -1: free.
+---
+--- Free phases that the cursor does not come by are kept in a set of bits, with a
+--- bit in `top` for each word that is not empty: the least is found in three steps.
+--- (A heap was half the cost.) Those to be inserted stand ahead of all others, which
+--- have `behind` added to their numbers.
+---@param input tide.OrderInput
+---@return tide.OrderResult
+function M.sort(input)
+  local names, waits, numbers = input.names, input.waits, input.numbers
+  local chained, preceding, count = input.chained, input.preceding, #input.names
+  local state, next_waiter, looked = {}, {}, {}
+  for number = 1, count do
+    state[number], next_waiter[number], looked[number] = false, false, 0
   end
-  node.free = true
-  return true
-end
+  local behind = ((count >> 6) + 1) << 6
+  local words, top, size = {}, {}, 0
+  for i = 0, behind >> 5 do words[i] = 0 end
+  for i = 0, behind >> 11 do top[i] = 0 end
 
---- What a sort knows between its steps.
-local function new_sort(nodes, by_name)
-  local sort = { by_name = by_name, cursor = 0, chain_begun = false }
-  -- Free phases that do not wait for the cursor: to be inserted, or behind it.
-  sort.inserted, sort.behind = new_set(#nodes), new_set(#nodes)
-  return sort
-end
-
---- Looks again at those that wait for `node`, which is done.
-local function wake(sort, node)
-  local waiter = node.first_waiter
-  while waiter do
-    local following = waiter.next_waiter
-    if is_free(waiter, sort.by_name) then
-      if sort.chain_begun and not waiter.chained and #waiter.before == 0 then
-        waiter.inserted = true
-        add(sort.inserted, waiter.number)
-      elseif waiter.number < sort.cursor then
-        add(sort.behind, waiter.number)
+  -- Whether all that a phase waits for is done, from its `from`-th name on; if not,
+  -- it begins to wait. A name that nobody defines is never done.
+  local function is_free(number, from)
+    local list = waits[number]
+    local name = list[from]
+    while name do
+      local other = numbers[name]
+      local first = state[other]
+      if first ~= true then
+        looked[number] = from
+        if other then next_waiter[number], state[other] = first, number end
+        return false
       end
+      from = from + 1
+      name = list[from]
     end
-    waiter = following
+    looked[number] = -1
+    return true
   end
-end
 
---- Sorts. `nodes` stand in their order of declaration, with the fields `number`,
---- `waits` (names), `chained` (built in) and `before`; the sort leaves marks in them.
---- `last` is left out. With a cycle or an unknown name the result is too short.
----@param nodes tide.PhaseNode[]
----@param by_name table<string, tide.PhaseNode>
----@param last tide.PhaseNode|nil
----@param has_chain boolean whether there are built-in phases
----@return string[] names
-function M.sort(nodes, by_name, last, has_chain)
-  local sort = new_sort(nodes, by_name)
-  if last then last.free = false end -- never looked at, so it never waits
-  -- A phase has to wait before the phases it follows are taken, or nothing would
-  -- notice that it is free before their built-in successor.
-  if has_chain then
-    for _, node in ipairs(nodes) do
-      if not node.chained and node ~= last then is_free(node, by_name) end
+  -- A phase has to wait before those it follows are taken, or nothing would notice
+  -- that it is free before their built-in successor.
+  if next(chained) then
+    for number = 1, count do
+      if not chained[number] and number ~= input.last then is_free(number, 1) end
     end
   end
-  local names, placed, cursor = {}, 0, 0
+  if input.last then looked[input.last] = 1 end -- waits for ever
+
+  local order, placed, cursor, chain_begun = {}, 0, 0, false
+  local inserted, insertions = {}, 0
   while true do
-    local number = take_least(sort.inserted) or take_least(sort.behind)
-    local node = nodes[number]
-    while not node do
-      cursor = cursor + 1
-      node = nodes[cursor]
-      if not node then return names end
-      local free = node.free
-      if free == nil then free = is_free(node, by_name) end
-      if not free or node.done then node = nil end
+    local number
+    if size > 0 then
+      local t = 0
+      while top[t] == 0 do t = t + 1 end
+      local at = t << 6 | BIT[top[t] & -top[t]]
+      local word = words[at]
+      local rest = word & (word - 1)
+      words[at] = rest
+      if rest == 0 then top[t] = top[t] & (top[t] - 1) end
+      size = size - 1
+      number = at << 6 | BIT[word ~ rest]
+      if number >= behind then number = number - behind end
+    else
+      repeat
+        cursor = cursor + 1
+        if cursor > count then return { order = order, done = state, inserted = inserted } end
+        local seen = looked[cursor]
+      until seen == -1 and state[cursor] ~= true or seen == 0 and is_free(cursor, 1)
+      number = cursor
     end
-    sort.cursor = cursor
-    node.done = true
+    local waiter = state[number]
+    state[number] = true
     placed = placed + 1
-    names[placed] = node.name
-    if node.chained then sort.chain_begun = true end
-    if node.first_waiter then wake(sort, node) end
+    order[placed] = names[number]
+    chain_begun = chain_begun or chained[number]
+    while waiter do
+      local following = next_waiter[waiter]
+      local list, seen = waits[waiter], looked[waiter] + 1
+      local name = list[seen]
+      while name do -- `is_free`, written out: half of all looks are these
+        local other = numbers[name]
+        local first = state[other]
+        if first ~= true then
+          looked[waiter] = seen
+          if other then next_waiter[waiter], state[other] = first, waiter end
+          break
+        end
+        seen = seen + 1
+        name = list[seen]
+      end
+      if not name then
+        local value
+        if chain_begun and not (chained[waiter] or preceding[waiter]) then
+          insertions = insertions + 1
+          inserted[insertions] = waiter
+          value = waiter
+        elseif waiter < cursor then
+          value = waiter + behind
+        else
+          looked[waiter] = -1
+        end
+        if value then
+          local at = value >> 6
+          local word = words[at]
+          words[at] = word | 1 << (value & 63)
+          if word == 0 then top[at >> 6] = top[at >> 6] | 1 << (at & 63) end
+          size = size + 1
+        end
+      end
+      waiter = following
+    end
   end
 end
 
