@@ -72,27 +72,11 @@ local function seal_pipeline(pipeline)
   return errors
 end
 
-local function wire_shutdown()
-  require("moontide.shutdown.builtin").register(shutdown, {
-    linger = config.get("shutdown.linger"),
-    terminate_drain = config.get("shutdown.terminate_drain"),
-    terminate_host = config.get("shutdown.terminate_host"),
-    auto_register = config.get("shutdown.auto_register_tasks"),
-  })
-  if config.get("shutdown.auto_register_tasks") then return end
-  for _, name in ipairs(shutdown.names) do
-    local tasks = shutdown.tasks[name]
-    for entry in tasks:each() do
-      if entry.builtin and entry.name ~= "terminate" then tasks:remove(entry) end
-    end
-  end
-end
-
 --- Seals the shutdown pipeline (again harmless).
 ---@return string[] errors
 function M.seal_shutdown()
   if shutdown.sealed then return {} end
-  wire_shutdown()
+  require("moontide.shutdown.builtin").register(shutdown)
   return seal_pipeline(shutdown)
 end
 
@@ -241,7 +225,7 @@ function M.load_library()
   task.on_uncaught(on_uncaught_task)
   core.host.on_uncaught(exit.on_uncaught)
   core.host.on_drain(on_drain)
-  require("moontide.signals").install()
+  core.signals.on(function(...) require("moontide.signals").dispatch(...) end)
   if core.host.mode == "process" then exit.install() end
 end
 

@@ -1,12 +1,15 @@
 --- The ways out: os.exit, an error that belongs to nobody, nothing left to do. And the exit codes.
 
 local core = require "moontide.core"
-local reasons = require "moontide.reason"
 local record = require "moontide.pipeline.record"
 
 local write = core.log.write
 
 local M = {}
+
+local function new_reason(kind, fields)
+  return require("moontide.reason").new(kind, fields)
+end
 
 M.CLEAN, M.FAILED, M.INVALID = 0, 1, 78
 
@@ -84,7 +87,7 @@ function M.request(code)
   code = math.tointeger(code)
   if not code then error("os.exit: the code must be an integer or a boolean", 2) end
   if require("moontide.boot").main.described then M.unwind() end
-  M.leave(reasons.new("exit", { code = code & 255 }))
+  M.leave(new_reason("exit", { code = code & 255 }))
   park()
 end
 
@@ -125,7 +128,7 @@ function M.on_uncaught(kind, err, fields)
   write(3, "lifecycle", ("uncaught error in a %s: %s"):format(kind, text), "kind", kind,
     "task", fields.task or "", "traceback", fields.traceback or stack)
   if policy(kind) == "log" then return end
-  M.leave(reasons.new("uncaught-error", { text = text, source = kind }))
+  M.leave(new_reason("uncaught-error", { text = text, source = kind }))
 end
 
 -- ---- nothing left to do -------------------------------------------------------------------------
@@ -143,7 +146,7 @@ end
 
 local function on_idle()
   if core.state.get() ~= "ready" or alive() then return end
-  M.leave(reasons.new("script-end"))
+  M.leave(new_reason("script-end"))
   core.host.wake() -- the pump has had its turn, and the loop is about to block
 end
 

@@ -52,7 +52,11 @@ local actions = {
   end,
 }
 
-local function dispatch(name, _, pid, uid, nth)
+--- A signal has arrived; called by the core.
+---@param name string
+---@param pid integer of the sender; 0: the kernel
+---@param nth integer how often it has come
+function M.dispatch(name, _, pid, uid, nth)
   if stopping[name] then return stop(name, pid, uid, nth) end
   local fn = handlers[name]
   if fn then return call(name, fn) end
@@ -117,11 +121,6 @@ function M.remove_process_hooks()
   for _, name in ipairs(installed) do core.signals.unwatch(name) end
   installed = nil
   if core.host.mode ~= "process" then require("moontide.exit").uninstall() end
-end
-
---- Takes up the signals; called once, when the library is loaded.
-function M.install()
-  core.signals.on(dispatch)
 end
 
 return M

@@ -79,8 +79,4 @@ function M.start(run)
   }, watch, run)
 end
 
-function M.stop(run)
-  if run.waiting_task then run.waiting_task:cancel("the pipeline is over") end
-end
-
 return M

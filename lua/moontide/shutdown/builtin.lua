@@ -1,5 +1,6 @@
 --- The built-in tasks of the shutdown that belong to no other room: linger and terminate.
 
+local config = require "moontide.config"
 local core = require "moontide.core"
 local duration = require "moontide.duration"
 local task = require "moontide.task"
@@ -34,36 +35,40 @@ local function end_scope(scope, seconds, text)
 end
 
 -- The end of all coroutines but the pipeline's own, then of what a person looks in through.
-local function terminate(settings)
-  return function(reason)
-    local text = "the process shuts down: " .. tostring(reason)
-    local background = package.loaded["moontide.background"]
-    if background then background.scope:cancel(text) end
-    if settings.terminate_host then end_scope(task.root, settings.terminate_drain, text) end
-    local http = package.loaded["moontide.http"]
-    if http then http.manage_close() end
+local function terminate(reason)
+  local text = "the process shuts down: " .. tostring(reason)
+  local background = package.loaded["moontide.background"]
+  if background then background.scope:cancel(text) end
+  if config.get "shutdown.terminate_host" then
+    end_scope(task.root, config.get "shutdown.terminate_drain", text)
+  end
+  local http = package.loaded["moontide.http"]
+  if http then http.manage_close() end
+end
+
+-- With `shutdown.auto_register_tasks` off, what other rooms have wired goes, too.
+local function withdraw_wired(shutdown)
+  for _, name in ipairs(shutdown.names) do
+    local tasks = shutdown.tasks[name]
+    for entry in tasks:each() do
+      if entry.builtin then tasks:remove(entry) end
+    end
   end
 end
 
----@class moontide.BuiltinSettings
----@field linger number seconds
----@field terminate_drain number seconds
----@field terminate_host boolean
----@field auto_register boolean
-
 --- Registers them; called when the pipeline is sealed.
 ---@param shutdown moontide.Shutdown
----@param settings moontide.BuiltinSettings
-function M.register(shutdown, settings)
+function M.register(shutdown)
   local http = package.loaded["moontide.http"]
-  local serves = http ~= nil and http.has_listener()
-  if settings.auto_register and settings.linger > 0 and serves then
-    shutdown:builtin_task("before-service-unbind", "linger", linger(settings.linger), {
-      detail = function() return "lingering " .. duration.format(settings.linger) end,
+  local seconds = config.get "shutdown.linger"
+  if not config.get "shutdown.auto_register_tasks" then
+    withdraw_wired(shutdown)
+  elseif seconds > 0 and http and http.has_listener() then
+    shutdown:builtin_task("before-service-unbind", "linger", linger(seconds), {
+      detail = function() return "lingering " .. duration.format(seconds) end,
     })
   end
-  shutdown:builtin_task("actor-system-terminate", "terminate",
-    terminate(settings))
+  shutdown:builtin_task("actor-system-terminate", "terminate", terminate)
 end
 
 return M
