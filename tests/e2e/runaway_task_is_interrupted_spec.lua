@@ -1,46 +1,18 @@
 -- A shutdown task that spins is stopped at its deadline, however it spins, and the pipeline goes
 -- on; what no hook can reach ends with the total, which names it.
 local proc = require "support.process"
-
--- The task runs the body until its timeout. `seen` notes the moment of the first raise, as a pcall
--- inside the task sees it; the next phase notes when it begins.
-local SCRIPT = [==[
-local tide = require "moontide"
-local core = require "moontide.core"
-local now, began, first = core.clock.now, nil, nil
-
-local function say(...)
-  io.stdout:write(table.concat({ ... }, " "), "\n")
-  io.stdout:flush()
-end
-
-local function seen(err)
-  if not first then
-    first = now()
-    say("raised", first - began - 0.3, tostring(err.kind))
-  end
-end
-
-local function spin() while true do end end
-
-tide.shutdown:task("service-stop", "bad", { timeout = "300ms" }, function()
-  began = now()
-  %s
-end)
-tide.shutdown:task("cluster-leave", "next", function() say("next", now() - began - 0.3) end)
-]==]
+local runaway = require "support.runaway"
 
 -- The raise is a timer's and comes within a fraction of a millisecond, and the three steps take
 -- 20 ms; the rest is for a machine that is busy with other tests. (tests/bench has the figures.)
 local RAISED, CONTINUED = 0.25, 0.5
 
 local function run(body, env)
-  env = env or {}
-  return proc.start { script = SCRIPT:format(body), env = env }
+  return proc.start { script = runaway.script(body), env = env }
 end
 
 local function assert_goes_on(body)
-  local app = run(body)
+  local app = run(runaway.bodies[body] or body)
   local code = app:wait()
   assert.equal(0, code)
   local late = tonumber(app:stdout():match "raised (%S+) interrupted")
@@ -56,38 +28,22 @@ local function assert_goes_on(body)
 end
 
 describe("a shutdown task that spins", function()
-  it("is stopped in a plain loop", function() assert_goes_on "spin()" end)
+  it("is stopped in a plain loop", function() assert_goes_on "loop" end)
 
   it("is stopped in a pcall loop", function()
-    local _, late = assert_goes_on "while true do seen(select(2, pcall(spin))) end"
+    local _, late = assert_goes_on "pcall loop"
     assert.truthy(late)
   end)
 
-  it("is stopped in nested coroutines", function()
-    assert_goes_on [[
-      while true do
-        coroutine.wrap(function()
-          coroutine.resume(coroutine.create(function() seen(select(2, pcall(spin))) spin() end))
-          spin()
-        end)()
-      end
-    ]]
-  end)
+  it("is stopped in nested coroutines", function() assert_goes_on "nested coroutines" end)
 
   it("is stopped in the handler of an xpcall", function()
-    assert_goes_on "while true do xpcall(spin, spin) end"
+    assert_goes_on "xpcall handler"
     assert_goes_on "while true do xpcall(error, spin) end"
   end)
 
   it("is stopped in a <close> variable", function()
-    assert_goes_on [[
-      while true do
-        local ok, err = pcall(function()
-          local _ <close> = setmetatable({}, { __close = spin })
-          spin()
-        end)
-      end
-    ]]
+    assert_goes_on "<close> that spins"
     assert_goes_on [[
       local _ <close> = setmetatable({}, { __close = spin })
       coroutine.wrap(function()
@@ -98,15 +54,7 @@ describe("a shutdown task that spins", function()
   end)
 
   it("has its <close> variables run that do not spin", function()
-    local app = assert_goes_on [[
-      local _ <close> = setmetatable({}, { __close = function(_, err)
-        seen(err)
-        local sum = 0
-        for i = 1, 10000 do sum = sum + i end
-        say("closed", sum)
-      end })
-      spin()
-    ]]
+    local app = assert_goes_on "<close> that does not"
     assert.truthy(app:stdout():find("closed 50005000", 1, true))
   end)
 
