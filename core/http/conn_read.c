@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "internal.h"
 
@@ -281,6 +282,17 @@ static void on_data(tide_conn *conn, const char *data, size_t length) {
     tide_conn__read_stop(conn);
 }
 
+/* libuv makes an EOF of a hang-up that comes with data, also where it was a
+ * reset: only a socket that is still connected was closed in good order. */
+static bool was_reset(const tide_conn *conn) {
+  struct sockaddr_storage peer;
+  socklen_t length = sizeof peer;
+  uv_os_fd_t fd = -1;
+  if (conn->listener->is_unix || uv_fileno(&conn->io.handle, &fd) != 0)
+    return false;
+  return getpeername(fd, (struct sockaddr *)&peer, &length) != 0;
+}
+
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf) {
   tide_conn *conn = stream->data;
   if (conn->state == TIDE_CONN_CLOSED || count == 0)
@@ -289,7 +301,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf) {
     on_data(conn, buf->base, (size_t)count);
     return;
   }
-  if (count != UV_EOF) {
+  if (count != UV_EOF || was_reset(conn)) {
     conn->listener->http->stats.aborted += tide_conn__is_busy(conn);
     tide_conn__destroy(conn, false);
     return;
