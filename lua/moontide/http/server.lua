@@ -57,9 +57,9 @@ end
 -- The arguments of a route: any middleware and options, then the handler.
 local function parse(what, ...)
   local n = select("#", ...)
-  local handler = select(n, ...)
+  local handler = n > 0 and select(n, ...)
   local opts, chain = {}, {}
-  if n == 0 or type(handler) ~= "function" then
+  if type(handler) ~= "function" then
     error(("%s: the last argument must be the handler, a function"):format(what), 3)
   end
   for i = 1, n - 1 do

@@ -1,0 +1,77 @@
+-- A listener or a route that cannot work is refused where it is declared.
+local tide = require "moontide"
+
+local names = 0
+local function server()
+  names = names + 1
+  return tide.http.listen { name = "s" .. names, port = 0 }
+end
+
+local function handler() return "" end
+
+describe("tide.http.listen", function()
+  local function refuses(options, pattern)
+    local ok, err = pcall(tide.http.listen, options)
+    assert.is_false(ok)
+    assert.matches(pattern, err)
+  end
+
+  it("names the nearest option", function()
+    refuses({ prot = 1 }, "prot.*did you mean \"port\"")
+    refuses({ port = 1, limits = { bdoy = 1 } }, "bdoy.*did you mean \"body\"")
+    refuses({ port = 1, timeouts = { idel = 1 } }, "idel.*did you mean \"idle\"")
+  end)
+
+  it("wants a place to listen", function()
+    refuses({}, "one of port, path and fd")
+    refuses("8080", "a table of options")
+    refuses({ port = 70000 }, "not between 0 and 65535")
+    refuses({ port = "80" }, "port is an integer")
+    refuses({ port = 1, accept = "late" }, "\"early\" or \"ready\"")
+  end)
+
+  it("wants each listener to have its own name", function()
+    tide.http.listen { name = "twice", port = 0 }
+    refuses({ name = "twice", port = 0 }, "named \"twice\" is declared already")
+  end)
+end)
+
+describe("a route", function()
+  local function refuses(pattern, ...)
+    local s, arguments = server(), table.pack(...)
+    local ok, err = pcall(function() s:get(table.unpack(arguments, 1, arguments.n)) end)
+    assert.is_false(ok)
+    assert.matches(pattern, err)
+  end
+
+  it("of a shape that is there already is refused", function()
+    local s = server():get("/orders/:id", handler)
+    local ok, err = pcall(s.get, s, "/orders/:name", handler)
+    assert.is_false(ok)
+    assert.matches("GET route \"/orders/:name\" has the same shape as \"/orders/:id\"", err, 1, true)
+    assert.has_no_error(function() s:post("/orders/:name", handler) end)
+  end)
+
+  it("needs a path and a handler", function()
+    refuses("must begin with a slash", "orders", handler)
+    refuses("the last argument must be the handler", "/orders")
+    refuses("the last argument must be the handler", "/orders", "text")
+    refuses("did you mean \"stream\"", "/orders", { straem = true }, handler)
+    refuses("whole number of bytes", "/orders", { body_limit = -1 }, handler)
+    refuses("argument 1 must be middleware or a table", "/orders", 7, handler)
+  end)
+
+  it("of a method that does not exist is refused", function()
+    local s = server()
+    assert.has_error(function() s:route("FETCH", "/", handler) end,
+      "unknown HTTP method \"FETCH\"")
+  end)
+end)
+
+describe("middleware", function()
+  it("is a function", function()
+    local s = server()
+    assert.has_error(function() s:use("log") end,
+      "server:use: middleware is a function, not a string")
+  end)
+end)
