@@ -33,9 +33,10 @@ for n = 0, 63 do BIT[1 << n] = n end
 --- Sorts.
 ---
 --- One long function, with everything in locals: calls and fields made it twice as
---- slow, and it is what a large plan waits for. What each phase is at stands in two arrays. `state`: true when it is done, else the
---- first of those that wait for it (a list linked through `next_waiter`). `looked`:
---- which of its names it waits for, or waited for last; 0: not looked at yet, -1: free.
+--- slow, and it is what a large plan waits for. What each phase is at stands in two
+--- arrays. `state`: true when it is done, else the first of those that wait for it (a
+--- list linked through `next_waiter`). `looked`: which of its names it waits for, or
+--- waited for last; 0: not looked at yet, -1: free.
 ---
 --- Free phases that the cursor does not come by are kept in a set of bits, with a
 --- bit in `top` for each word that is not empty: the least is found in three steps.
