@@ -102,7 +102,7 @@ static int native_exit(lua_State *L) {
 
 static int load_file(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
-  if (luaL_loadfilex(L, path, "t") != LUA_OK) {
+  if (tide_lua_loadfile(L, path) != LUA_OK) {
     lua_pushnil(L);
     lua_insert(L, -2);
     return 2;

@@ -23,6 +23,9 @@ void tide_lua_keep(lua_State *L, int *slot, int index);
 
 /* ---- for host.c ---- */
 
+/* luaL_loadfilex for text alone; the message on the stack names the file. */
+int tide_lua_loadfile(lua_State *L, const char *path);
+
 /* Makes or takes the Lua state, opens all rooms, loads the library. Returns 0,
  * UV_ENOMEM, or TIDE_ELUA with tide_last_error. */
 int tide_lua_setup(tide_host *host);

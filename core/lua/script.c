@@ -35,11 +35,21 @@ static int take_chunk(tide_host *host, int loaded, const char *name, int top) {
   return 0;
 }
 
+/* Lua says of bytecode only that its mode is wrong, and not where. */
+int tide_lua_loadfile(lua_State *L, const char *path) {
+  int loaded = luaL_loadfilex(L, path, "t");
+  if (loaded != LUA_OK && strstr(lua_tostring(L, -1), "binary chunk") != NULL) {
+    lua_pop(L, 1);
+    lua_pushfstring(L, "%s: is a binary chunk, not text", path);
+  }
+  return loaded;
+}
+
 int tide_load(tide_host *host, const char *path) {
   int top = lua_gettop(host->L);
   if (host->loaded)
     return TIDE_ESTATE;
-  return take_chunk(host, luaL_loadfilex(host->L, path, "t"), path, top);
+  return take_chunk(host, tide_lua_loadfile(host->L, path), path, top);
 }
 
 int tide_load_buffer(tide_host *host, const char *name, const char *text,
