@@ -66,10 +66,19 @@ static void on_warning(void *arg, const char *message, int to_continue) {
   tide_log_write(host->log, TIDE_LOG_WARN, "lua", "Lua warning", &field, 1);
 }
 
+/* Loading the library makes no garbage: a collection meanwhile would only walk
+ * over it. Afterwards the next one is due when the heap has doubled, as after
+ * a full one (a negative step is a credit, in KB). */
+static void collect_later(lua_State *L) {
+  lua_gc(L, LUA_GCRESTART);
+  lua_gc(L, LUA_GCSTEP, -lua_gc(L, LUA_GCCOUNT));
+}
+
 /* Protected: everything here may raise (out of memory, a broken library). */
 static int setup(lua_State *L) {
   tide_host *host = lua_touserdata(L, 1);
   if (host->owns_lua) {
+    lua_gc(L, LUA_GCSTOP);
     luaL_openlibs(L);
     lua_setwarnf(L, on_warning, host);
   }
@@ -81,6 +90,8 @@ static int setup(lua_State *L) {
   lua_call(L, 1, 1);
   lua_getfield(L, -1, "load_library");
   lua_call(L, 0, 0);
+  if (host->owns_lua)
+    collect_later(L);
   return 0;
 }
 

@@ -1,0 +1,83 @@
+-- Takes the names of local variables out of Lua 5.4 bytecode, as `string.dump`
+-- makes it, and leaves all other debug information. The format is ldump.c's:
+-- a header, then functions, each with its constants and nested functions; sizes
+-- are big-endian groups of 7 bits, the last one marked by its high bit.
+local HEADER = 4 + 1 + 1 + 6 + 3 + 8 + 8 -- signature .. LUAC_NUM, then upvalues
+
+return function(code)
+  assert(code:sub(1, 5) == "\27Lua\x54", "not bytecode of Lua 5.4")
+  local out, from, at = {}, 1, 1
+
+  local function size()
+    local value = 0
+    repeat
+      local byte = code:byte(at)
+      at = at + 1
+      value = value << 7 | byte & 0x7f
+    until byte & 0x80 ~= 0
+    return value
+  end
+
+  local function skip(n)
+    at = at + n
+  end
+
+  local function text()
+    local n = size()
+    skip(n > 0 and n - 1 or 0)
+  end
+
+  local function constants()
+    for _ = 1, size() do
+      local kind = code:byte(at)
+      skip(1)
+      if kind == 0x03 or kind == 0x13 then -- an integer, a float
+        skip(8)
+      elseif kind == 0x04 or kind == 0x14 then -- a short string, a long one
+        text()
+      end
+    end
+  end
+
+  local function locals()
+    out[#out + 1] = code:sub(from, at - 1)
+    for _ = 1, size() do
+      text()
+      size()
+      size()
+    end
+    out[#out + 1] = "\x80" -- none
+    from = at
+  end
+
+  local function func()
+    text() -- source
+    size() -- first line
+    size() -- last line
+    skip(3) -- parameters, vararg, stack
+    local instructions = size()
+    skip(4 * instructions)
+    constants()
+    local upvalues = size()
+    skip(3 * upvalues)
+    for _ = 1, size() do
+      func()
+    end
+    local lines = size()
+    skip(lines)
+    for _ = 1, size() do -- absolute lines
+      size()
+      size()
+    end
+    locals()
+    for _ = 1, size() do -- upvalue names
+      text()
+    end
+  end
+
+  skip(HEADER + 1)
+  func()
+  assert(at == #code + 1, "bytecode ends where it should not")
+  out[#out + 1] = code:sub(from)
+  return table.concat(out)
+end
