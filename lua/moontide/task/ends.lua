@@ -5,6 +5,7 @@ local core = require "moontide.core"
 local errors = require "moontide.task.errors"
 local queue = require "moontide.task.queue"
 local scopes = require "moontide.task.scope"
+local traceback = require "moontide.task.traceback"
 
 local clock_now, close = core.clock.now, core.coroutine.close
 local defer_alarm, remove, DONE = queue.defer_alarm, scopes.remove, queue.DONE
@@ -37,7 +38,8 @@ local function outcome_of(t)
     return "ok"
   elseif t.failed then
     if t.error == INTERRUPTED then
-      t.stack = core.coroutine.traceback and core.coroutine.traceback() or t.stack
+      local stack = core.coroutine.traceback()
+      t.stack = stack and traceback.prune(stack) or t.stack
       return "interrupted"
     elseif not (cancelled and errors.is_cancelled(t.error)) then
       return "failed"

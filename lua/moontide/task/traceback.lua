@@ -11,6 +11,7 @@ local WIDTH = 3
 local function own_frame(line)
   return line:find("moontide/task/", 1, true) or line:find("moontide/task.lua", 1, true)
     or line:find("in function 'coroutine.yield'", 1, true)
+    or line:find("^%s*%[C%]: in %a+ 'suspend'")
     or line:find("in function 'xpcall'", 1, true)
     or line:find("in function 'moontide.", 1, true)
 end
