@@ -30,7 +30,7 @@ static void set(int fd, int level, int option, int value) {
 
 /* Notes the real address and port. */
 static void note_address(tide_listener *listener) {
-  struct sockaddr_storage address;
+  struct sockaddr_storage address = {0};
   socklen_t length = sizeof address;
   char host[64] = "?";
   if (getsockname(listener->fd, (struct sockaddr *)&address, &length) != 0)
@@ -45,16 +45,15 @@ static void note_address(tide_listener *listener) {
   getnameinfo((struct sockaddr *)&address, length, host, sizeof host, NULL, 0,
               NI_NUMERICHOST);
   bool v6 = address.ss_family == AF_INET6;
-  listener->port = ntohs(
-      v6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
-         : ((const struct sockaddr_in *)&address)->sin_port);
+  listener->port = ntohs(v6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
+                            : ((const struct sockaddr_in *)&address)->sin_port);
   snprintf(listener->address, sizeof listener->address,
            v6 ? "[%s]:%d" : "%s:%d", host, listener->port);
 }
 
 static int open_tcp(tide_listener *listener, const struct addrinfo *address) {
-  int fd = socket(address->ai_family,
-                  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int fd =
+      socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0)
     return uv_translate_sys_error(errno);
   set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -121,8 +120,7 @@ static int bind_unix(tide_listener *listener, char *error, size_t size) {
   memcpy(address.sun_path, path, strlen(path) + 1);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0)
-    return complain(listener, error, size, path,
-                    uv_translate_sys_error(errno));
+    return complain(listener, error, size, path, uv_translate_sys_error(errno));
   if (is_stale(&address))
     unlink(path);
   if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {

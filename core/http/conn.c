@@ -157,8 +157,8 @@ static void enter_fin(tide_conn *conn) {
     return;
   }
   tide_conn__set_state(conn, TIDE_CONN_FIN);
-  conn->fin_until = tide_http__now(listener->http) +
-                    listener->options.timeouts.linger_total;
+  conn->fin_until =
+      tide_http__now(listener->http) + listener->options.timeouts.linger_total;
   if (tide_conn__read_start(conn) != 0) {
     tide_conn__destroy(conn, false);
     return;

@@ -4,6 +4,7 @@
  * after the other, and each is answered before the next one is looked at. What
  * cannot be parsed yet is kept; with 64 KiB kept, the connection stops reading.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -65,8 +66,7 @@ static void failed(tide_conn *conn) {
 
 /* Whether the client keeps up with the least rate of a body. */
 static bool too_slow(const tide_exchange *exchange) {
-  const tide_http_timeouts *t =
-      &exchange->conn->listener->options.timeouts;
+  const tide_http_timeouts *t = &exchange->conn->listener->options.timeouts;
   uint64_t now = tide_http__now(exchange->conn->listener->http);
   uint64_t age = now - exchange->started_at;
   if (t->total != 0 && age > t->total)
@@ -127,6 +127,7 @@ static size_t feed_head(tide_conn *conn, const char *data, size_t length) {
   tide_request *request = &conn->exchange->request;
   const char *at = data;
   size_t used = 0;
+  assert(conn->exchange != NULL); /* as long as the state is HEAD */
   if (request->own_length > 0 &&
       !tide_request_append(request, data, length, &at)) {
     tide_conn__destroy(conn, true);
@@ -165,8 +166,7 @@ static size_t feed_idle(tide_conn *conn, const char *data, size_t length) {
     failed(conn);
     return length;
   }
-  return (size_t)blank +
-         feed_head(conn, data + blank, length - (size_t)blank);
+  return (size_t)blank + feed_head(conn, data + blank, length - (size_t)blank);
 }
 
 /* Takes bytes as far as the state allows. */
@@ -257,8 +257,8 @@ void tide_conn__process(tide_conn *conn) {
   }
   if (conn->state == TIDE_CONN_CLOSED)
     return;
-  if (conn->pending_length < TIDE_HIGH_WATER && !conn->eof &&
-      !conn->reading && tide_conn__read_start(conn) != 0)
+  if (conn->pending_length < TIDE_HIGH_WATER && !conn->eof && !conn->reading &&
+      tide_conn__read_start(conn) != 0)
     tide_conn__destroy(conn, false);
   check_eof(conn);
 }

@@ -48,8 +48,8 @@ static int count(const char *data, size_t length, uint16_t port, bool *done) {
     if (step >= length)
       break;
     length -= step;
-    header = (const struct nlmsghdr *)(const void *)((const char *)header +
-                                                     step);
+    header =
+        (const struct nlmsghdr *)(const void *)((const char *)header + step);
   }
   return found;
 }

@@ -33,7 +33,8 @@ static void told(tide_listener *listener, bool drain) {
     http->handlers.unbound(http->handlers.arg, listener, drain);
 }
 
-/* ---- unbind --------------------------------------------------------------- */
+/* ---- unbind ---------------------------------------------------------------
+ */
 
 /* A device index that does not exist: no SYN can come from there. */
 static bool gate(int fd) {
@@ -65,8 +66,8 @@ static bool handshakes_under_way(const tide_listener *listener) {
 static void step_unbind(tide_listener *listener) {
   tide_http *http = listener->http;
   uint64_t now = tide_http__now(http);
-  bool wait = listener->unbind == TIDE_GATED ? handshakes_under_way(listener)
-                                             : true;
+  bool wait =
+      listener->unbind == TIDE_GATED ? handshakes_under_way(listener) : true;
   if (listener->is_unix)
     wait = false;
   tide_listener__accept(listener, 65536);
@@ -102,7 +103,8 @@ void tide_listener_unbind(tide_listener *listener) {
   step_unbind(listener);
 }
 
-/* ---- drain ---------------------------------------------------------------- */
+/* ---- drain ----------------------------------------------------------------
+ */
 
 void tide_drain__check(tide_listener *listener) {
   if (!listener->draining || listener->told_drained)
@@ -231,14 +233,15 @@ void tide_drain__tick(tide_http *http) {
       sweep_again(l);
     if (l->holding > 0) {
       tide_http__tick_at(http, now + l->hold_step);
-      l->hold_step = l->hold_step * 2 < HOLD_LAST ? l->hold_step * 2
-                                                  : HOLD_LAST;
+      l->hold_step =
+          l->hold_step * 2 < HOLD_LAST ? l->hold_step * 2 : HOLD_LAST;
     }
     tide_drain__check(l);
   }
 }
 
-/* ---- force ---------------------------------------------------------------- */
+/* ---- force ----------------------------------------------------------------
+ */
 
 static void log_forced(tide_conn *conn, const char *why, uint64_t now) {
   const tide_exchange *exchange = conn->exchange;
@@ -255,8 +258,8 @@ static void log_forced(tide_conn *conn, const char *why, uint64_t now) {
       TIDE_F_INT("age_ms", (now - exchange->started_at) / TIDE_MS),
       TIDE_F_INT("bytes", exchange->sent),
   };
-  tide_http__log(conn->listener->http, TIDE_LOG_WARN, "request aborted",
-                 fields, sizeof fields / sizeof *fields);
+  tide_http__log(conn->listener->http, TIDE_LOG_WARN, "request aborted", fields,
+                 sizeof fields / sizeof *fields);
 }
 
 /* 503 where the client has seen nothing yet; RST elsewhere, so that half an

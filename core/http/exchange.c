@@ -48,9 +48,8 @@ tide_exchange *tide_http_exchange(const tide_http *http, uint32_t slot,
   if (slot >= http->exchange_count)
     return NULL;
   tide_exchange *exchange = http->exchanges[slot];
-  return exchange->generation == generation && exchange->conn != NULL
-             ? exchange
-             : NULL;
+  return exchange->generation == generation && exchange->conn != NULL ? exchange
+                                                                      : NULL;
 }
 
 static void count_outcome(tide_exchange *exchange) {
@@ -59,8 +58,8 @@ static void count_outcome(tide_exchange *exchange) {
   stats->requests[class]++;
   if (!exchange->counted)
     return;
-  uint64_t took = tide_http__now(exchange->conn->listener->http) -
-                  exchange->started_at;
+  uint64_t took =
+      tide_http__now(exchange->conn->listener->http) - exchange->started_at;
   double seconds = (double)took / (double)TIDE_SEC;
   int bucket = 0;
   while (bucket < TIDE_HTTP_BUCKETS &&
@@ -104,7 +103,8 @@ void tide_exchange__lose(tide_exchange *exchange, const char *why) {
     tide_exchange__end(exchange);
 }
 
-/* ---- the answer ----------------------------------------------------------- */
+/* ---- the answer -----------------------------------------------------------
+ */
 
 static const char *date_of(tide_http *http) {
   uint64_t second = tide_http__now(http) / TIDE_SEC;
@@ -141,22 +141,21 @@ static tide_answer_error send_head(tide_exchange *exchange,
   tide_conn *conn = exchange->conn;
   tide_head_facts facts = {
       .date = date_of(conn->listener->http),
-      .head_request = exchange->request.method == HTTP_HEAD &&
-                      exchange->request.head_done,
+      .head_request =
+          exchange->request.method == HTTP_HEAD && exchange->request.head_done,
       .http_1_0 = exchange->request.http_1_0,
       .streaming = streaming,
       .close = is_last(exchange),
   };
   if (bound > sizeof stack && (head = malloc(bound)) == NULL)
     return TIDE_ANSWER_LOST;
-  size_t length =
-      tide_response_head(head, answer, &facts, &exchange->framing);
+  size_t length = tide_response_head(head, answer, &facts, &exchange->framing);
   conn->must_close |= facts.close;
   exchange->status = answer->status;
   exchange->head_sent = true;
-  uv_buf_t bufs[2] = {uv_buf_init(head, (unsigned)length),
-                      uv_buf_init((char *)(uintptr_t)answer->body,
-                                  (unsigned)answer->length)};
+  uv_buf_t bufs[2] = {
+      uv_buf_init(head, (unsigned)length),
+      uv_buf_init((char *)(uintptr_t)answer->body, (unsigned)answer->length)};
   bool whole = exchange->framing == TIDE_FRAMING_LENGTH && answer->length > 0;
   exchange->sent = length + (whole ? answer->length : 0);
   tide_conn__write(conn, bufs, whole ? 2 : 1);
@@ -202,9 +201,8 @@ tide_answer_error tide_exchange_begin(tide_exchange *exchange,
   return error != TIDE_ANSWER_OK ? error : send_head(exchange, answer, true);
 }
 
-tide_answer_error tide_exchange_write(tide_exchange *exchange,
-                                      const char *data, size_t length,
-                                      bool *full) {
+tide_answer_error tide_exchange_write(tide_exchange *exchange, const char *data,
+                                      size_t length, bool *full) {
   char line[20];
   tide_conn *conn = exchange->conn;
   *full = false;
@@ -252,7 +250,8 @@ void tide_exchange__room(tide_exchange *exchange) {
   http->handlers.wake(http->handlers.arg, exchange);
 }
 
-/* ---- what is answered without a handler ----------------------------------- */
+/* ---- what is answered without a handler -----------------------------------
+ */
 
 static tide_answer error_answer(int status) {
   const char *text = tide_status_text(status);

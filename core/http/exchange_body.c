@@ -1,10 +1,10 @@
 /* exchange_body: the body of a request, as its handler sees it. */
 #include "internal.h"
 
-#include <sys/socket.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 uint32_t tide_exchange_slot(const tide_exchange *exchange) {
   return exchange->slot;
@@ -38,8 +38,8 @@ void tide_exchange_remote(const tide_exchange *exchange, char *out,
   char port[16];
   snprintf(out, size, "unix");
   if (exchange->conn->listener->is_unix ||
-      uv_tcp_getpeername(&exchange->conn->io.tcp,
-                         (struct sockaddr *)&address, &length) != 0 ||
+      uv_tcp_getpeername(&exchange->conn->io.tcp, (struct sockaddr *)&address,
+                         &length) != 0 ||
       getnameinfo((struct sockaddr *)&address, (socklen_t)length, host,
                   sizeof host, port, sizeof port,
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0)

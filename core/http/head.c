@@ -104,7 +104,7 @@ static bool check_line(tide_request *r) {
     return tide_request_fail(r, 505, "protocol version not supported");
   if (r->method == HTTP_CONNECT)
     return tide_request_fail(r, 501, "CONNECT is not implemented");
-  if (r->method > HTTP_SOURCE || r->method == HTTP_PRI)
+  if (r->method > HTTP_SOURCE)
     return tide_request_fail(r, 501, "method not implemented");
   return true;
 }
@@ -131,8 +131,7 @@ static bool check_lines(tide_request *r) {
       at++;
     if (at[0] != '\r' || at[1] != '\n')
       return bad(r, "folded header line");
-    if (i + 1 < r->header_count &&
-        at + 2 != r->base + r->headers[i + 1].name)
+    if (i + 1 < r->header_count && at + 2 != r->base + r->headers[i + 1].name)
       return bad(r, "folded header line");
     if (memchr(value, '\r', h->value_length) != NULL)
       return bad(r, "carriage return in a header value");
@@ -168,11 +167,23 @@ static bool split_absolute(tide_request *r, const tide_header *host) {
     size++;
   if (size == 0 || !host_is_sound(authority, size))
     return bad(r, "malformed authority in the request target");
-  if (host != NULL && (host->value_length != size ||
-                       strncasecmp(r->base + host->value, authority, size)))
+  if (host != NULL &&
+      (host->value_length != size ||
+       strncasecmp(r->base + host->value, authority, size) != 0))
     return bad(r, "Host differs from the request target");
-  r->path = (uint16_t)(r->target + scheme + size);
-  r->path_length = (uint16_t)(length - scheme - size);
+  size_t rest = length - scheme - size;
+  if (rest > 0 && authority[size] == '/') {
+    r->path = (uint16_t)(r->target + scheme + size);
+    r->path_length = (uint16_t)rest;
+    return true;
+  }
+  /* No path is "/": the second slash of the scheme serves for it. */
+  r->path = (uint16_t)(r->target + scheme - 1);
+  r->path_length = 1;
+  if (rest > 0) {
+    r->query = (uint16_t)(r->target + scheme + size + 1);
+    r->query_length = (uint16_t)(rest - 1);
+  }
   return true;
 }
 
@@ -271,8 +282,8 @@ bool tide_request_check(tide_request *request) {
       return false;
   if (seen.hosts > 1 || (seen.hosts == 0 && !request->http_1_0))
     return bad(request, "exactly one Host is needed");
-  if (seen.host != NULL && !host_is_sound(request->base + seen.host->value,
-                                          seen.host->value_length))
+  if (seen.host != NULL &&
+      !host_is_sound(request->base + seen.host->value, seen.host->value_length))
     return bad(request, "malformed Host");
   if (seen.lengths > 1 || (seen.lengths > 0 && seen.codings > 0))
     return bad(request, "ambiguous message length");

@@ -178,7 +178,8 @@ size_t tide_health_body(const tide_health *health, tide_state state,
                         uint64_t now, double uptime, char *out, size_t size) {
   writer w = {out, size, 0};
   tide_health_status status = tide_health_judge(health, state, now);
-  print(&w, "{\"status\":\"%s\",\"state\":\"%s\",\"uptimeSec\":%.3f,\"checks\":{",
+  print(&w,
+        "{\"status\":\"%s\",\"state\":\"%s\",\"uptimeSec\":%.3f,\"checks\":{",
         tide_health_status_name(status), tide_state_name(state), uptime);
   for (const check *c = health->checks; c != NULL; c = c->next) {
     bool stale = is_stale(c, now);

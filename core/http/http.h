@@ -88,12 +88,12 @@ typedef struct tide_listener_options {
   const char *host; /* NULL with path or fd */
   const char *path; /* of a Unix socket */
   int port;
-  int fd;           /* inherited; -1: none */
+  int fd; /* inherited; -1: none */
   int backlog;
-  bool manage;      /* the management listener: health, no work accounts */
-  bool health;      /* /health* here too */
+  bool manage; /* the management listener: health, no work accounts */
+  bool health; /* /health* here too */
   bool reuse_port;
-  bool early;       /* listens from bind on */
+  bool early; /* listens from bind on */
   bool reject_in_drain;
   uint32_t max_requests; /* on one connection; 0: no limit */
   tide_http_limits limits;
@@ -184,9 +184,8 @@ tide_answer_error tide_exchange_answer(tide_exchange *exchange,
 tide_answer_error tide_exchange_begin(tide_exchange *exchange,
                                       const tide_answer *answer);
 /* A piece. *full: wait for a wake before the next (tide_exchange_want_room). */
-tide_answer_error tide_exchange_write(tide_exchange *exchange,
-                                      const char *data, size_t length,
-                                      bool *full);
+tide_answer_error tide_exchange_write(tide_exchange *exchange, const char *data,
+                                      size_t length, bool *full);
 /* The last piece was written. */
 void tide_exchange_finish(tide_exchange *exchange);
 /* The handler failed: 500 where no head was sent, else RST. */
@@ -222,10 +221,10 @@ typedef struct tide_http_stats {
   uint64_t connections; /* open now */
   uint64_t idle;        /* of these */
   uint64_t in_flight;
-  uint64_t refused;      /* over the limits */
+  uint64_t refused; /* over the limits */
   uint64_t parse_errors;
   uint64_t timeouts;
-  uint64_t aborted;      /* ended by the client or a drain */
+  uint64_t aborted;       /* ended by the client or a drain */
   uint64_t half_requests; /* EOF inside a head */
 } tide_http_stats;
 

@@ -62,16 +62,16 @@ typedef struct tide_exchange {
 
   tide_body_framing framing;
   int status;
-  bool handling;      /* a handler was started and has not ended */
-  bool counted;       /* in the work accounts */
+  bool handling; /* a handler was started and has not ended */
+  bool counted;  /* in the work accounts */
   bool head_sent;
-  bool answered;      /* the answer is complete (perhaps still queued) */
+  bool answered; /* the answer is complete (perhaps still queued) */
   bool continue_sent;
-  bool body_wanted;   /* the handler waits for bytes of the body */
-  bool body_whole;    /* ... for all of them */
-  bool room_wanted;   /* the handler waits for room to write */
-  const char *lost;   /* why no more can be read or written; NULL: it can */
-  uint64_t sent;      /* bytes of the answer */
+  bool body_wanted; /* the handler waits for bytes of the body */
+  bool body_whole;  /* ... for all of them */
+  bool room_wanted; /* the handler waits for room to write */
+  const char *lost; /* why no more can be read or written; NULL: it can */
+  uint64_t sent;    /* bytes of the answer */
 } tide_exchange;
 
 /* ---- connection --------------------------------------------------------- */
@@ -95,8 +95,8 @@ typedef struct tide_chunk {
 
 typedef struct tide_conn {
   tide_owner owner;
-  tide_place place;    /* in a timeout list */
-  uint64_t wait_until; /* of that list */
+  tide_place place;       /* in a timeout list */
+  uint64_t wait_until;    /* of that list */
   struct tide_conn *next; /* all of a listener */
   struct tide_conn *previous;
   struct tide_conn *next_turn; /* in the list of http->turn */
@@ -105,21 +105,21 @@ typedef struct tide_conn {
   char *pending; /* bytes read but not parsed yet */
   uint32_t pending_length;
   uint32_t pending_capacity;
-  uint32_t queued; /* bytes given to uv_write, not yet done */
+  uint32_t queued;     /* bytes given to uv_write, not yet done */
   uint32_t stalled_at; /* of these, when the write timeout last looked */
-  uint32_t served; /* requests begun */
+  uint32_t served;     /* requests begun */
   uint64_t opened_at;
   uint64_t fin_until; /* total of the lingering close */
   uint8_t state;
-  uint8_t waiting; /* tide_wait: the list it stands in */
-  uint8_t blank;   /* bytes of empty lines before a request */
-  bool must_close : 1;  /* no further request is parsed (I2) */
-  bool eof : 1;         /* the client's FIN was seen */
+  uint8_t waiting;     /* tide_wait: the list it stands in */
+  uint8_t blank;       /* bytes of empty lines before a request */
+  bool must_close : 1; /* no further request is parsed (I2) */
+  bool eof : 1;        /* the client's FIN was seen */
   bool reading : 1;
   bool in_turn : 1;
   bool processing : 1;
-  bool unread_seen : 1; /* input arrived that nobody will parse */
-  bool probed : 1;      /* a late timeout was put off once */
+  bool unread_seen : 1;  /* input arrived that nobody will parse */
+  bool probed : 1;       /* a late timeout was put off once */
   bool after_answer : 1; /* of a FIN: it follows an answer */
   bool finishing : 1;    /* FIN as soon as all is written */
   bool holding : 1;      /* counted in listener->holding */
@@ -134,10 +134,10 @@ typedef struct tide_conn {
 /* ---- listener ----------------------------------------------------------- */
 
 typedef enum tide_unbind {
-  TIDE_BOUND,     /* accepting, or about to */
-  TIDE_GATED,     /* no new SYN; the queue is being emptied */
-  TIDE_EMPTYING,  /* the gate was refused: accept until EAGAIN */
-  TIDE_UNBOUND,   /* the socket is closed */
+  TIDE_BOUND,    /* accepting, or about to */
+  TIDE_GATED,    /* no new SYN; the queue is being emptied */
+  TIDE_EMPTYING, /* the gate was refused: accept until EAGAIN */
+  TIDE_UNBOUND,  /* the socket is closed */
 } tide_unbind;
 
 typedef struct tide_listener {
@@ -152,11 +152,11 @@ typedef struct tide_listener {
   int fd;
   bool poll_open;
   bool listening;
-  bool paused;     /* too many connections, or no file descriptor left */
+  bool paused; /* too many connections, or no file descriptor left */
   bool is_unix;
-  uint64_t inode;  /* of a Unix socket we made */
+  uint64_t inode; /* of a Unix socket we made */
   uint64_t device;
-  uint16_t port;   /* the real one */
+  uint16_t port; /* the real one */
   char address[128];
 
   tide_conn *conns;
@@ -193,10 +193,10 @@ struct tide_http {
   tide_conn *turn_list;
   uint32_t connections;
   uint32_t max_connections;
-  uint32_t extra;     /* over the limit */
+  uint32_t extra; /* over the limit */
   uint64_t pause_until;
   bool told_full;
-  int reserve_fd;     /* given up to accept and close when none is left */
+  int reserve_fd; /* given up to accept and close when none is left */
 
   tide_exchange **exchanges; /* all ever made, by slot */
   uint32_t exchange_count;

@@ -6,8 +6,7 @@
 
 static bool path_is(const tide_request *request, const char *path) {
   return request->path_length == strlen(path) &&
-         memcmp(request->base + request->path, path, request->path_length) ==
-             0;
+         memcmp(request->base + request->path, path, request->path_length) == 0;
 }
 
 static void answer(tide_exchange *exchange, int status, const char *body,
@@ -26,12 +25,12 @@ static void answer_ready(tide_exchange *exchange) {
   tide_http *http = exchange->conn->listener->http;
   tide_state state = tide_http__state(http);
   uint64_t now = tide_http__now(http);
-  double uptime = (double)(tide_clock_mono() - http->env.started_at) /
-                  (double)TIDE_SEC;
+  double uptime =
+      (double)(tide_clock_mono() - http->env.started_at) / (double)TIDE_SEC;
   char stack[4096];
   char *body = stack;
-  size_t length = tide_health_body(http->health, state, now, uptime, stack,
-                                   sizeof stack);
+  size_t length =
+      tide_health_body(http->health, state, now, uptime, stack, sizeof stack);
   if (length >= sizeof stack) {
     body = malloc(length + 1);
     if (body == NULL) {

@@ -13,7 +13,7 @@ void tide_http_limits_init(tide_http_limits *limits) {
       .trailers = 4096,
       .trailer_fields = 16,
       .chunk_extensions = 4096,
-      .body = 1024 * 1024,
+      .body = 1u << 20,
   };
 }
 
@@ -113,10 +113,18 @@ static bool trailer_is(const tide_request *r, const char *name) {
 /* Fields that would change what the message means may not come late. */
 static bool trailer_is_forbidden(const tide_request *r) {
   static const char *const names[] = {
-      "host",          "content-length", "transfer-encoding",
-      "authorization", "connection",     "content-type",
-      "expect",        "te",             "trailer",
-      "upgrade",       "content-range",  "content-encoding",
+      "host",
+      "content-length",
+      "transfer-encoding",
+      "authorization",
+      "connection",
+      "content-type",
+      "expect",
+      "te",
+      "trailer",
+      "upgrade",
+      "content-range",
+      "content-encoding",
       "cookie",
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)

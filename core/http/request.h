@@ -62,14 +62,14 @@ typedef struct tide_request {
   /* The request line and fields. */
   unsigned method;
   bool http_1_0;
-  bool keep_alive;     /* the client's wish */
+  bool keep_alive; /* the client's wish */
   bool has_body;
   bool chunked;
   bool expect_continue;
   bool upgrade;
   bool head_done;
   bool done;
-  bool odd_method;     /* not one of llhttp's: 501 once it is a token + SP */
+  bool odd_method; /* not one of llhttp's: 501 once it is a token + SP */
   uint16_t target, target_length;
   uint16_t path, path_length;
   uint16_t query, query_length; /* without the question mark */

@@ -250,15 +250,17 @@ size_t tide_response_chunk(char *out, size_t length) {
 }
 
 void tide_response_date(char *out, int64_t unix_seconds) {
-  static const char days[] = "SunMonTueWedThuFriSat";
-  static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  static const char *const days[] = {"Sun", "Mon", "Tue", "Wed",
+                                     "Thu", "Fri", "Sat"};
+  static const char *const months[] = {"Jan", "Feb", "Mar", "Apr",
+                                       "May", "Jun", "Jul", "Aug",
+                                       "Sep", "Oct", "Nov", "Dec"};
   time_t seconds = (time_t)unix_seconds;
   struct tm t;
   gmtime_r(&seconds, &t);
   /* Not strftime: it would follow the locale of an embedding program. */
-  snprintf(out, 40, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
-           days + 3 * t.tm_wday, (unsigned)t.tm_mday % 100u,
-           months + 3 * t.tm_mon, (unsigned)(t.tm_year + 1900) % 10000u,
-           (unsigned)t.tm_hour % 100u, (unsigned)t.tm_min % 100u,
-           (unsigned)t.tm_sec % 100u);
+  snprintf(out, 40, "%s, %02u %s %04u %02u:%02u:%02u GMT", days[t.tm_wday],
+           (unsigned)t.tm_mday % 100u, months[t.tm_mon],
+           (unsigned)(t.tm_year + 1900) % 10000u, (unsigned)t.tm_hour % 100u,
+           (unsigned)t.tm_min % 100u, (unsigned)t.tm_sec % 100u);
 }

@@ -155,8 +155,8 @@ static tide_route *route_at(const node *place, unsigned method) {
 }
 
 static bool attach(node *place, tide_route *route) {
-  tide_route **grown = realloc(
-      place->routes, (place->route_count + 1) * sizeof *place->routes);
+  tide_route **grown =
+      realloc(place->routes, (place->route_count + 1) * sizeof *place->routes);
   if (grown == NULL)
     return false;
   place->routes = grown;

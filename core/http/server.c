@@ -126,7 +126,8 @@ int tide_listener_port(const tide_listener *listener) {
   return listener->port;
 }
 
-/* ---- accepting ------------------------------------------------------------ */
+/* ---- accepting ------------------------------------------------------------
+ */
 
 /* More than the limit: told so and closed. The answer is too short to block. */
 static void turn_away(tide_listener *listener, int fd) {

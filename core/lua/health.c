@@ -35,10 +35,9 @@ static int remove_check(lua_State *L) {
 /* health.ready() -> boolean, "ready" | "degraded" | "not_ready" */
 static int ready(lua_State *L) {
   tide_host *host = tide_lua_host(L);
-  tide_health_status status =
-      tide_health_judge(tide_http_health(room(L)),
-                        tide_lifecycle_state(&host->lifecycle),
-                        tide_clock_now(&host->clock));
+  tide_health_status status = tide_health_judge(
+      tide_http_health(room(L)), tide_lifecycle_state(&host->lifecycle),
+      tide_clock_now(&host->clock));
   lua_pushboolean(L, status != TIDE_HEALTH_NOT_READY);
   lua_pushstring(L, tide_health_status_name(status));
   return 2;
@@ -62,10 +61,7 @@ static int body(lua_State *L) {
 
 void tide_lua_open_health(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"set", set},
-      {"remove", remove_check},
-      {"ready", ready},
-      {"body", body},
+      {"set", set}, {"remove", remove_check}, {"ready", ready}, {"body", body},
       {NULL, NULL},
   };
   tide_lua_newlib(L, host, functions);

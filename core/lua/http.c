@@ -21,7 +21,8 @@ static tide_listener *check_listener(lua_State *L) {
   return lua_touserdata(L, 1);
 }
 
-/* ---- from C to Lua --------------------------------------------------------- */
+/* ---- from C to Lua ---------------------------------------------------------
+ */
 
 /* The state to call on, with the function pushed; NULL without one. */
 static lua_State *begin_call(tide_lua_http *bridge, int function) {
@@ -41,8 +42,8 @@ static void end_call(tide_lua_http *bridge, lua_State *L, int nargs) {
   if (lua_pcall(L, nargs, 0, 0) != LUA_OK) {
     const char *text = lua_tostring(L, -1);
     tide_field field = TIDE_F_STR("error", text != NULL ? text : "?");
-    tide_log_write(host->log, TIDE_LOG_ERROR, "http", "callback failed",
-                   &field, 1);
+    tide_log_write(host->log, TIDE_LOG_ERROR, "http", "callback failed", &field,
+                   1);
     lua_pop(L, 1);
   }
 }
@@ -124,7 +125,8 @@ static int set_handlers(lua_State *L) {
   return 0;
 }
 
-/* ---- listeners ------------------------------------------------------------- */
+/* ---- listeners -------------------------------------------------------------
+ */
 
 static void opt_string(lua_State *L, const char *name, const char **out) {
   lua_getfield(L, 1, name);

@@ -45,7 +45,8 @@ static tide_exchange *must_find(lua_State *L) {
   return exchange;
 }
 
-/* ---- fields ---------------------------------------------------------------- */
+/* ---- fields ----------------------------------------------------------------
+ */
 
 static int hex_of(char c) {
   if (c >= '0' && c <= '9')
@@ -191,8 +192,7 @@ static int header(lua_State *L) {
   size_t name_length, length;
   unsigned from = 0;
   const char *name = luaL_checklstring(L, 2, &name_length);
-  const char *value =
-      tide_request_header(r, name, name_length, &from, &length);
+  const char *value = tide_request_header(r, name, name_length, &from, &length);
   if (value == NULL)
     return 0;
   lua_pushlstring(L, value, length);
@@ -216,7 +216,8 @@ static int header_at(lua_State *L) {
   return 2;
 }
 
-/* ---- the body -------------------------------------------------------------- */
+/* ---- the body --------------------------------------------------------------
+ */
 
 /* http.take(x, whole) -> text, last | nil, "wait" | nil, why it is lost.
  * With `whole` the text is all of it; else what is here, "" at the end. */
@@ -249,7 +250,8 @@ static int take(lua_State *L) {
   return 2;
 }
 
-/* ---- the answer ------------------------------------------------------------ */
+/* ---- the answer ------------------------------------------------------------
+ */
 
 enum { HEADERS_MAX = 64 };
 
@@ -422,8 +424,9 @@ static void make_metatable(lua_State *L, tide_host *host, int *meta) {
   static const struct {
     const char *name;
     enum field field;
-  } fields[] = {{"method", METHOD}, {"path", PATH},       {"query_text", QUERY_TEXT},
-                {"target", TARGET}, {"params", PARAMS},   {"remote", REMOTE},
+  } fields[] = {{"method", METHOD},         {"path", PATH},
+                {"query_text", QUERY_TEXT}, {"target", TARGET},
+                {"params", PARAMS},         {"remote", REMOTE},
                 {"version", VERSION}};
   luaL_newmetatable(L, META);
   tide_lua_keep(L, meta, -1);
@@ -450,16 +453,15 @@ static void make_metatable(lua_State *L, tide_host *host, int *meta) {
 
 void tide_lua_open_exchange(lua_State *L, tide_host *host, int bridge) {
   static const luaL_Reg functions[] = {
-      {"is_over", is_over},     {"slot", slot_of},   {"header", header},
-      {"header_at", header_at}, {"take", take},      {"reply", reply},
-      {"begin", begin},         {"write", write_piece}, {"finish", finish},
+      {"is_over", is_over},     {"slot", slot_of},        {"header", header},
+      {"header_at", header_at}, {"take", take},           {"reply", reply},
+      {"begin", begin},         {"write", write_piece},   {"finish", finish},
       {"broken", broken},       {"head_sent", head_sent}, {NULL, NULL},
   };
   bridge = lua_absindex(L, bridge);
   lua_pushlightuserdata(L, host);
   lua_pushvalue(L, bridge);
   luaL_setfuncs(L, functions, 2);
-  make_metatable(L, host,
-                 &((tide_lua_http *)lua_touserdata(L, bridge))->meta);
+  make_metatable(L, host, &((tide_lua_http *)lua_touserdata(L, bridge))->meta);
   lua_setfield(L, -2, "members");
 }

@@ -3,16 +3,16 @@
 #ifndef HTTP_HELPERS_H
 #define HTTP_HELPERS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <arpa/inet.h>
+#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <llhttp.h>
 #include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,8 +134,7 @@ static inline void open_room(const tide_listener_options *options) {
                        .work = &f.work,
                        .started_at = tide_clock_mono()};
   assert_int_equal(tide_http_open(&f.http, &env), 0);
-  tide_http_handlers handlers = {NULL, on_start, on_wake, on_abort,
-                                 on_unbound};
+  tide_http_handlers handlers = {NULL, on_start, on_wake, on_abort, on_unbound};
   tide_http_set_handlers(f.http, &handlers);
   f.listener = tide_listener_add(f.http, options);
   assert_non_null(f.listener);
@@ -172,7 +171,8 @@ static inline int close_room(void **state) {
   return uv_loop_close(&f.loop);
 }
 
-/* ---- the client ------------------------------------------------------------ */
+/* ---- the client ------------------------------------------------------------
+ */
 
 static inline void turn(void) {
   uv_run(&f.loop, UV_RUN_NOWAIT);

@@ -1,5 +1,6 @@
 /* The connection state machine, over real sockets: order, close, half-close,
- * errors. The invariants I1 to I7 of the design are named where they are met. */
+ * errors. The invariants I1 to I7 of the design are named where they are met.
+ */
 #include "http_helpers.h"
 
 static void requests_follow_on_one_connection(void **state) {
@@ -360,7 +361,8 @@ static void an_upload_too_large_is_told_so_and_read_away(void **state) {
   close(fd);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_default, close_room)
+#define TEST(name)                                                             \
+  cmocka_unit_test_setup_teardown(name, open_default, close_room)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -63,8 +63,7 @@ static void idle_connections_get_a_fin(void **state) {
   }
 }
 
-static void a_request_on_its_way_to_an_idle_connection_is_served(
-    void **state) {
+static void a_request_on_its_way_to_an_idle_connection_is_served(void **state) {
   int fd = client();
   (void)state;
   say(fd, GET("/hello"));
@@ -232,7 +231,8 @@ static void a_client_with_unread_upload_does_not_pin_the_drain(void **state) {
   close(fd);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_default, close_room)
+#define TEST(name)                                                             \
+  cmocka_unit_test_setup_teardown(name, open_default, close_room)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -23,8 +23,7 @@ static void set(const char *name, bool ok, bool critical, uint64_t expires) {
                                .critical = critical,
                                .extra = "\"latencyMs\":12",
                                .expires_at = expires};
-  assert_int_equal(tide_health_set(tide_http_health(f.http), name, &result),
-                   0);
+  assert_int_equal(tide_health_set(tide_http_health(f.http), name, &result), 0);
 }
 
 static void starting_is_alive_and_not_ready(void **state) {
@@ -139,7 +138,8 @@ static void probes_are_not_in_flight(void **state) {
   assert_heard("404");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_starting, close_room)
+#define TEST(name)                                                             \
+  cmocka_unit_test_setup_teardown(name, open_starting, close_room)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -1,10 +1,10 @@
 /* What a request parses to: each input whole, and one byte at a time, placed so
  * that a read past its end is found by the sanitizer. */
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,8 +69,7 @@ static const row rows[] = {
     {"blank value", GET H "X:   \r\n\r\n", 0},
     {"trailing blanks", GET H "X: a  \r\n\r\n", 0},
     {"unknown expectation", GET H "Expect: tea\r\n\r\n", 417},
-    {"unknown expectation in 1.0",
-     "GET / HTTP/1.0\r\nExpect: tea\r\n\r\n", 0},
+    {"unknown expectation in 1.0", "GET / HTTP/1.0\r\nExpect: tea\r\n\r\n", 0},
     {"upgrade without body", GET H "Connection: upgrade\r\nUpgrade: x\r\n\r\n",
      0},
 
@@ -82,8 +81,7 @@ static const row rows[] = {
      400},
     {"empty length", "POST / HTTP/1.1\r\n" H "Content-Length: \r\n\r\n", 400},
     {"length twice",
-     "POST / HTTP/1.1\r\n" H
-     "Content-Length: 2\r\nContent-Length: 2\r\n\r\nab",
+     "POST / HTTP/1.1\r\n" H "Content-Length: 2\r\nContent-Length: 2\r\n\r\nab",
      400},
     {"length list", "POST / HTTP/1.1\r\n" H "Content-Length: 2, 2\r\n\r\nab",
      400},
@@ -156,8 +154,8 @@ static tide_http_limits limits;
 
 static void note(result *r, const tide_request *q) {
   r->status = q->status;
-  size_t n = q->body_length < sizeof r->body - 1 ? q->body_length
-                                                 : sizeof r->body - 1;
+  size_t n =
+      q->body_length < sizeof r->body - 1 ? q->body_length : sizeof r->body - 1;
   if (n > 0)
     memcpy(r->body, q->body, n);
   r->body[n] = '\0';
@@ -246,9 +244,8 @@ static void fields_are_found_without_case(void **state) {
   (void)state;
   const char text[] = GET "hOsT: a\r\nX-A: 1\r\nx-a: 2\r\n\r\n";
   tide_request_begin(&request, &limits, text);
-  assert_int_equal(
-      tide_request_feed(&request, text, sizeof text - 1, &used),
-      TIDE_FEED_DONE);
+  assert_int_equal(tide_request_feed(&request, text, sizeof text - 1, &used),
+                   TIDE_FEED_DONE);
   const char *value = tide_request_header(&request, "x-A", 3, &from, &length);
   assert_memory_equal(value, "1", 1);
   value = tide_request_header(&request, "x-A", 3, &from, &length);
@@ -261,16 +258,28 @@ static void path_and_query_are_split(void **state) {
   size_t used = 0;
   (void)state;
   tide_request_begin(&request, &limits, text);
-  assert_int_equal(
-      tide_request_feed(&request, text, sizeof text - 1, &used),
-      TIDE_FEED_DONE);
+  assert_int_equal(tide_request_feed(&request, text, sizeof text - 1, &used),
+                   TIDE_FEED_DONE);
   assert_int_equal(request.path_length, 4);
   assert_memory_equal(request.base + request.path, "/p/q", 4);
   assert_int_equal(request.query_length, 5);
   assert_memory_equal(request.base + request.query, "x=1&y", 5);
 }
 
-/* ---- limits ---------------------------------------------------------------- */
+static void a_target_without_a_path_is_the_root(void **state) {
+  const char text[] = "GET http://a?x=1 HTTP/1.1\r\n" H "\r\n";
+  size_t used = 0;
+  (void)state;
+  tide_request_begin(&request, &limits, text);
+  assert_int_equal(tide_request_feed(&request, text, sizeof text - 1, &used),
+                   TIDE_FEED_DONE);
+  assert_int_equal(request.path_length, 1);
+  assert_memory_equal(request.base + request.path, "/", 1);
+  assert_memory_equal(request.base + request.query, "x=1", 3);
+}
+
+/* ---- limits ----------------------------------------------------------------
+ */
 
 static char *repeated(const char *before, char what, size_t count,
                       const char *after, size_t *length) {
@@ -374,6 +383,7 @@ int main(void) {
       cmocka_unit_test(the_body_is_kept),
       cmocka_unit_test(fields_are_found_without_case),
       cmocka_unit_test(path_and_query_are_split),
+      cmocka_unit_test(a_target_without_a_path_is_the_root),
       cmocka_unit_test(long_things_have_their_own_answers),
       cmocka_unit_test(many_fields_are_too_many),
       cmocka_unit_test(bodies_have_a_limit),

@@ -1,10 +1,10 @@
 /* Which route a path finds, and which declarations are refused. */
+#include <cmocka.h>
+#include <llhttp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <llhttp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,8 +46,7 @@ static int id_of(unsigned method, const char *path) {
 }
 
 static void refused(const char *pattern, const char *why) {
-  assert_null(
-      tide_router_add(router, HTTP_GET, pattern, error, sizeof error));
+  assert_null(tide_router_add(router, HTTP_GET, pattern, error, sizeof error));
   assert_non_null(strstr(error, pattern));
   assert_non_null(strstr(error, why));
 }
@@ -113,8 +112,8 @@ static void two_routes_of_one_shape_are_refused(void **state) {
   (void)state;
   add(HTTP_GET, "/orders/:id", 1);
   refused("/orders/:name", "same shape as \"/orders/:id\"");
-  assert_non_null(tide_router_add(router, HTTP_PUT, "/orders/:name", error,
-                                  sizeof error));
+  assert_non_null(
+      tide_router_add(router, HTTP_PUT, "/orders/:name", error, sizeof error));
 }
 
 static void odd_patterns_are_refused(void **state) {

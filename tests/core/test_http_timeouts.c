@@ -148,7 +148,8 @@ static void a_client_that_never_closes_is_let_go(void **state) {
   close(fd);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_virtual, close_room)
+#define TEST(name)                                                             \
+  cmocka_unit_test_setup_teardown(name, open_virtual, close_room)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -24,7 +24,9 @@ server:get("/status", function() return 404 end)
 server:get("/cookies", function() return 200, "x", { ["Set-Cookie"] = { "a=1", "b=2" } } end)
 server:get("/set", function(req, res) res:status(202):header("X-A", "b") return "set" end)
 server:get("/params/:user/x/:id", function(req) return req.params.user .. "|" .. req.params.id end)
-server:get("/query", function(req) return req.query.a .. "|" .. req.query.b .. "|" .. req.query_text end)
+server:get("/query", function(req)
+  return req.query.a .. "|" .. req.query.b .. "|" .. req.query_text
+end)
 server:get("/headers", function(req)
   local names = {}
   for name in pairs(req.headers) do names[#names + 1] = name:lower() end
@@ -48,7 +50,10 @@ server:get("/together", function()
   local all = tide.all { function() tide.sleep(0.01) return "a" end, function() return "b" end }
   return all[1] .. all[2]
 end)
-server:post("/json", function(req) local o = req:json() return { n = o.n, kind = math.type(o.n) } end)
+server:post("/json", function(req)
+  local o = req:json()
+  return { n = o.n, kind = math.type(o.n) }
+end)
 server:post("/body", function(req) return tostring(#req:body()) end)
 server:post("/small", { body_limit = 10 }, function(req) return req:body() end)
 server:post("/pieces", function(req)
@@ -58,7 +63,10 @@ server:post("/pieces", function(req)
 end)
 local kept
 server:get("/keep", function(req) kept = req return "kept" end)
-server:get("/kept", function() local ok, err = pcall(function() return kept.path end) return err end)
+server:get("/kept", function()
+  local _, err = pcall(function() return kept.path end)
+  return err
+end)
 ]]
 
 describe("a handler", function()

@@ -48,7 +48,8 @@ describe("a route", function()
     local s = server():get("/orders/:id", handler)
     local ok, err = pcall(s.get, s, "/orders/:name", handler)
     assert.is_false(ok)
-    assert.matches("GET route \"/orders/:name\" has the same shape as \"/orders/:id\"", err, 1, true)
+    assert.matches("GET route \"/orders/:name\" has the same shape as \"/orders/:id\"", err, 1,
+      true)
     assert.has_no_error(function() s:post("/orders/:name", handler) end)
   end)
 
