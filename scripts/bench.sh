@@ -40,5 +40,6 @@ echo "moontide bench: $(nproc) CPUs, load $(cut -d' ' -f1-3 /proc/loadavg)," \
 run tests/bench/lifecycle.lua "$tools" "$rounds"
 run tests/bench/sigterm.lua "$signals"
 run tests/bench/unread_pipe.lua "$pipes"
+run tests/bench/order.lua
 run tests/bench/interrupt_cost.lua "$windows"
 run tests/bench/runaway.lua "$rounds"
