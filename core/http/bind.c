@@ -30,23 +30,25 @@ static void set(int fd, int level, int option, int value) {
 
 /* Notes the real address and port. */
 static void note_address(tide_listener *listener) {
-  struct sockaddr_storage address = {0};
+  union {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_un un;
+  } address = {0};
   socklen_t length = sizeof address;
   char host[64] = "?";
-  if (getsockname(listener->fd, (struct sockaddr *)&address, &length) != 0)
+  if (getsockname(listener->fd, &address.any, &length) != 0)
     return;
-  if (address.ss_family == AF_UNIX) {
-    const struct sockaddr_un *un = (const struct sockaddr_un *)&address;
+  if (address.any.sa_family == AF_UNIX) {
     listener->is_unix = true;
     snprintf(listener->address, sizeof listener->address, "%.107s",
-             un->sun_path);
+             address.un.sun_path);
     return;
   }
-  getnameinfo((struct sockaddr *)&address, length, host, sizeof host, NULL, 0,
-              NI_NUMERICHOST);
-  bool v6 = address.ss_family == AF_INET6;
-  listener->port = ntohs(v6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
-                            : ((const struct sockaddr_in *)&address)->sin_port);
+  getnameinfo(&address.any, length, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+  bool v6 = address.any.sa_family == AF_INET6;
+  listener->port = ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port);
   snprintf(listener->address, sizeof listener->address,
            v6 ? "[%s]:%d" : "%s:%d", host, listener->port);
 }

@@ -3,16 +3,18 @@
 #ifndef HTTP_HELPERS_H
 #define HTTP_HELPERS_H
 
-#include <arpa/inet.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <llhttp.h>
-#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <llhttp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,12 @@
 /* What a request parses to: each input whole, and one byte at a time, placed so
  * that a read past its end is found by the sanitizer. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
+
 #include <stdlib.h>
 #include <string.h>
 

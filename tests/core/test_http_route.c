@@ -1,10 +1,12 @@
 /* Which route a path finds, and which declarations are refused. */
-#include <cmocka.h>
-#include <llhttp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
+
+#include <llhttp.h>
 #include <stdio.h>
 #include <string.h>
 
