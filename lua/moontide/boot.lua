@@ -72,10 +72,11 @@ local function seal_pipeline(pipeline)
   return errors
 end
 
---- Seals the shutdown pipeline (again harmless).
+--- Seals the shutdown pipeline, alone when a shutdown comes before the script has loaded.
 ---@return string[] errors
 function M.seal_shutdown()
   if shutdown.sealed then return {} end
+  config.seal()
   require("moontide.shutdown.builtin").register(shutdown)
   return seal_pipeline(shutdown)
 end

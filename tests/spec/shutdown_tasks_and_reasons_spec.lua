@@ -213,6 +213,19 @@ describe("a shutdown", function()
     assert.equal(0, life.code)
   end)
 
+  it("says what is wrong with a graph that it finds half declared", function()
+    events = {}
+    life = lifecycle.new(function(tide)
+      tide.shutdown:phase("a", { after = "b" })
+      tide.sleep(5)
+      tide.shutdown:phase("b", { after = "service-stop" })
+    end)
+    life:signal "SIGTERM"
+    life:advance(1)
+    assert.equal(1, life.code)
+    assert.matches("unknown phase \"b\"", life:logged { level = "error" }[1].message)
+  end)
+
   it("cancels what still runs in the root scope at its end", function()
     app(function(tide)
       tide.spawn(function()

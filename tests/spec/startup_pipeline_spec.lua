@@ -118,6 +118,19 @@ describe("startup", function()
     assert.matches("what was left of the startup total", life:logged { level = "error" }[1].message)
   end)
 
+  it("fails in time when a task waits for nothing, and nothing else keeps the loop", function()
+    life = lifecycle.new(function()
+      local startup = require "moontide.startup"
+      startup:phase("a", { timeout = "2s" }, function()
+        require("moontide.task").waiter("nobody"):wait()
+      end)
+    end)
+    life:advance(2)
+    assert.equal(1, life.code)
+    local record = life:logged { level = "error", task = "a" }[1]
+    assert.matches("timed out after 2 s: the timeout of phase a, 2s", record.message)
+  end)
+
   it("arms the watchdog for its total and lets go of it at the end", function()
     life = lifecycle.new(function(tide, world)
       world.alive = true

@@ -43,11 +43,16 @@ function M.phase_ended(phase_run)
   local phase, run = phase_run.phase, phase_run.run
   local count = #phase_run.list
   core.watchdog.phase(nil)
-  local level = (count == 0 and phase_run.skipped == 0) and DEBUG or INFO
-  if phase.outcome == "failed" then level = WARN end
+  local level = phase.outcome == "failed" and WARN or INFO
   write(level, "lifecycle", run.kind .. " phase " .. phase.outcome,
     "phase", phase_run.name, "duration_ms", milliseconds(phase), "tasks", count,
     "failed", phase_run.failures, "skipped", phase_run.skipped, "outcome", phase.outcome)
+end
+
+--- A phase that has no tasks.
+function M.phase_passed(run, name)
+  write(DEBUG, "lifecycle", run.kind .. " phase ok", "phase", name, "duration_ms", 0, "tasks", 0,
+    "outcome", "ok")
 end
 
 --- A phase that does not run, with the number of tasks that so do not run either.

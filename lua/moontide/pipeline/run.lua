@@ -74,9 +74,10 @@ local function why_not(self, node)
 end
 
 -- A phase without tasks is over at once: a start of empty phases does not load the engine.
-local function pass(tasks)
+local function pass(self, tasks)
   local at = now()
   tasks.status, tasks.outcome, tasks.started_at, tasks.ended_at = "done", "ok", at, at
+  record.phase_passed(self, tasks.name)
 end
 
 local function run_phase(self, name)
@@ -88,7 +89,7 @@ local function run_phase(self, name)
     record.phase_skipped(self, name, tasks.live, why)
     return
   end
-  if tasks.live == 0 then return pass(tasks) end
+  if tasks.live == 0 then return pass(self, tasks) end
   require("moontide.pipeline.phase_run").run(self, node)
 end
 

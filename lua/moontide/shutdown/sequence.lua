@@ -21,11 +21,13 @@ local function stop_rising(text)
   require("moontide.startup").stop(text)
 end
 
--- The graph must be sealed; one that cannot be sealed was reported by the boot already, and then
--- only the last phase is left to run.
+-- A shutdown that comes before the script has loaded finds the graph as far as it is; one that has
+-- no order cannot run, and says why.
 local function sealed(shutdown)
   if shutdown.sealed then return true end
-  return #require("moontide.boot").seal_shutdown() == 0
+  local errors = require("moontide.boot").seal_shutdown()
+  for _, message in ipairs(errors) do write(record.levels.ERROR, "lifecycle", message) end
+  return #errors == 0
 end
 
 local function make_run(shutdown)
