@@ -77,10 +77,16 @@ function M.sort(input)
   end
 
   -- A phase has to wait before those it follows are taken, or nothing would notice
-  -- that it is free before their built-in successor.
+  -- that it is free before their built-in successor. Nothing is done yet, so each
+  -- waits for its first.
   if next(chained) then
     for number = 1, count do
-      if not chained[number] and number ~= input.last then is_free(number, 1) end
+      local name = not chained[number] and waits[number][1]
+      if name and number ~= input.last then
+        local other = numbers[name]
+        looked[number] = 1
+        if other then next_waiter[number], state[other] = state[other], number end
+      end
     end
   end
   if input.last then looked[input.last] = 1 end -- waits for ever
