@@ -23,7 +23,7 @@ function M.reset()
     return require("moontide.startup").shared[key]
   end })
   M.reason, M.completion, M.started_at, M.code, M.later = nil, nil, nil, nil, {}
-  M.forced, M.forced_requests = nil, 0
+  M.forced = nil
   for _, builtin in ipairs(phases.shutdown) do M:builtin_phase(builtin.name, builtin.opts) end
   M:builtin_phase(phases.hooks.name, phases.hooks.opts)
 end
@@ -131,12 +131,6 @@ function M:run(what)
   write("shutdown: ", reason)
   require("moontide.shutdown.sequence").start(self, from)
   return self.completion
-end
-
---- The drain had to break off this many requests: `shutdown.forced_exit_code` applies.
----@param count integer
-function M.note_forced(count)
-  M.forced_requests = M.forced_requests + count
 end
 
 --- Skips to the phases that always run; a second SIGINT.

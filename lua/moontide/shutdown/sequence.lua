@@ -59,8 +59,9 @@ local function exit_code(shutdown, outcome)
     if code == 0 then code = codes.for_reason(later) end
   end
   if outcome == "failed" and code == 0 then code = codes.FAILED end
-  if shutdown.forced_requests > 0 and code == 0 then
-    code = require("moontide.config").get("shutdown.forced_exit_code")
+  local http = package.loaded["moontide.http"]
+  if code == 0 and http and http.forced > 0 then -- requests that the drain had to break off
+    code = require("moontide.config").get "shutdown.forced_exit_code"
   end
   return code
 end
