@@ -47,28 +47,17 @@ describe("the binary", function()
 end)
 
 describe("the module", function()
-  local lua = "/usr/bin/lua5.4"
-  -- A sanitizer's runtime must be the first library of a process.
-  local preload = proc.read_file(build .. "/CMakeCache.txt"):match "TIDE_ASAN:BOOL=ON"
-    and io.popen("cc -print-file-name=libasan.so"):read "l" or false
-  local env = {
-    LUA_CPATH_5_4 = build .. "/?.so;;", LD_PRELOAD = preload,
-    -- What the stock interpreter itself leaves is not ours.
-    ASAN_OPTIONS = "detect_leaks=0",
-  }
-
   it("loads in a stock interpreter and leaves it alone", function()
-    local code, said = program(lua, {
-      argv = { "-e", "local tide = require 'moontide' print(tide.version)" }, env = env,
-    })
-    assert.equal(0, code, said)
-    assert.matches("^%d+%.%d+%.%d+\n$", said)
+    local app = proc.start_lua {
+      argv = { "-e", "local tide = require 'moontide' print(tide.version)" },
+    }
+    assert.equal(0, (app:wait()))
+    assert.matches("^%d+%.%d+%.%d+\n$", app:stdout())
+    assert.equal("", app:stderr())
   end)
 
   it("serves from its own loop until SIGTERM", function()
-    local app = proc.start {
-      program = lua, script = SERVICE .. "tide.run_until_terminated()\n", env = env,
-    }
+    local app = proc.start_lua { script = SERVICE .. "tide.run_until_terminated()\n" }
     app:wait_log { to = "ready" }
     assert.equal(404, assert(http.get(app.port, "/")).status)
     app:signal "TERM"

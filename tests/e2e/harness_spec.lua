@@ -1,5 +1,6 @@
 -- The e2e harness itself: what it says of a process must be so.
 local http = require "support.http_client"
+local loop = require "support.loop"
 local logline = require "support.logline"
 local proc = require "support.process"
 local uv = require "luv"
@@ -71,9 +72,11 @@ describe("support.process", function()
     local dir = parent.dir
     proc.cleanup()
     assert.is_nil(uv.fs_stat(dir))
-    -- A killed orphan may be a zombie until init reaps it.
-    local status = proc.read_file(("/proc/%d/stat"):format(child))
-    assert.is_true(status == nil or status:match "%) (%a)" == "Z")
+    loop.wait(function()
+      -- A killed orphan may be a zombie until init reaps it.
+      local status = proc.read_file(("/proc/%d/stat"):format(child))
+      return status == nil or status:match "%) (%a)" == "Z"
+    end, 5, "the end of the child")
   end)
 
   it("waits for a record by pattern, by fields and by predicate", function()

@@ -3,9 +3,7 @@
 local proc = require "support.process"
 
 local function start(script, env)
-  env = env or {}
-  env.LUA_CPATH_5_4 = os.getenv "MOONTIDE_BUILD" .. "/?.so;;"
-  return proc.start { program = "/usr/bin/lua5.4", script = script, env = env }
+  return proc.start_lua { script = script, env = env }
 end
 
 describe("a stock interpreter", function()

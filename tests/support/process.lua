@@ -216,6 +216,20 @@ function M.start(options)
   return self
 end
 
+--- Starts a stock `lua5.4` that finds the module of the build.
+---@param options test.StartOptions
+---@return test.Process
+function M.start_lua(options)
+  local env = {
+    LUA_CPATH_5_4 = os.getenv "MOONTIDE_BUILD" .. "/?.so;;",
+    LUA_PATH_5_4 = false,
+    LD_PRELOAD = os.getenv "MOONTIDE_PRELOAD", -- of a sanitizer, else nil
+  }
+  for name, value in pairs(options.env or {}) do env[name] = value end
+  options.env, options.program, options.manage = env, "/usr/bin/lua5.4", false
+  return M.start(options)
+end
+
 --- Runs a program to its end.
 ---@param options test.StartOptions|{ timeout?: number }
 ---@return integer? code nil when a signal ended it
