@@ -76,12 +76,18 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 
 /* ---- totals ----------------------------------------------------------- */
 
+/* Since when the running slice is known to run; 0 when it was not seen before
+ * this look, or none runs. */
+static uint64_t busy_since(const tide_watchdog *watchdog, uint64_t now) {
+  bool seen = watchdog->seen_id != 0 && watchdog->seen_since < now;
+  return seen ? watchdog->seen_since : 0;
+}
+
 static void overrun(tide_watchdog *watchdog, tide_total which, uint64_t now) {
   tide_dump dump = {.name = watchdog->name,
                     .which = which,
                     .now = now,
-                    .slice_since =
-                        watchdog->seen_id != 0 ? watchdog->seen_since : 0,
+                    .slice_since = busy_since(watchdog, now),
                     .format = (tide_log_format)atomic_load(&watchdog->format),
                     .table = &watchdog->table};
   if (watchdog->on_overrun != NULL) {

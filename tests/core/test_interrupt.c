@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "interrupt.h"
+#include "interrupt_inside.h"
 #include "watchdog.h"
 
 #define LIMIT (30 * TIDE_MS)
@@ -124,6 +125,14 @@ static void no_slice_is_stopped_for_another(void **state) {
     assert_int_equal(status, LUA_OK);
     lua_pop(w->L, 1);
   }
+}
+
+/* Where the kernel gives no timer, the watchdog's thread sends the signal. */
+static void without_a_timer_loops_end_too(void **state) {
+  world *w = *state;
+  w->interrupt->has_timer = false;
+  assert_ends(w, "while true do pcall(function() while true do end end) end");
+  w->interrupt->has_timer = true;
 }
 
 /* Who pokes a thread that is in time changes nothing. */
@@ -346,6 +355,7 @@ int main(void) {
       WATCHED(calls_from_c_to_c_end),
       WATCHED(a_slice_in_time_is_left_alone),
       WATCHED(no_slice_is_stopped_for_another),
+      WATCHED(without_a_timer_loops_end_too),
       WATCHED(a_stray_poke_is_harmless),
       WATCHED(cleanup_runs_and_a_handler_may_go_on),
       WATCHED(a_close_that_spins_ends),
