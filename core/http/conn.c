@@ -9,17 +9,13 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "internal.h"
 
-static int fd_of(const tide_conn *conn) {
-  uv_os_fd_t fd = -1;
-  return uv_fileno(&conn->io.handle, &fd) == 0 ? fd : -1;
-}
-
 int tide_conn__unread(const tide_conn *conn) {
   int bytes = 0;
-  return ioctl(fd_of(conn), FIONREAD, &bytes) == 0 ? bytes : 0;
+  return ioctl(conn->fd, FIONREAD, &bytes) == 0 ? bytes : 0;
 }
 
 bool tide_conn__is_busy(const tide_conn *conn) {
@@ -70,10 +66,13 @@ static void unlink_conn(tide_conn *conn) {
 tide_conn *tide_conn__open(tide_listener *listener, int fd) {
   tide_http *http = listener->http;
   tide_conn *conn = calloc(1, sizeof *conn);
-  if (conn == NULL)
+  if (conn == NULL) {
+    close(fd);
     return NULL;
+  }
   conn->owner = (tide_owner){TIDE_OWNER_MAGIC, "http connection"};
   conn->listener = listener;
+  conn->fd = fd;
   conn->opened_at = tide_http__now(http);
   int error;
   if (listener->is_unix) {
@@ -89,6 +88,8 @@ tide_conn *tide_conn__open(tide_listener *listener, int fd) {
   link_conn(conn);
   if (error == 0)
     error = tide_conn__read_start(conn);
+  else
+    close(fd); /* the handle did not take it */
   if (error != 0) {
     tide_conn__destroy(conn, false);
     return NULL;
@@ -134,7 +135,7 @@ void tide_conn__destroy(tide_conn *conn, bool reset) {
   unlink_conn(conn);
   if (reset && !listener->is_unix) {
     struct linger hard = {1, 0};
-    setsockopt(fd_of(conn), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
   }
   uv_close(&conn->io.handle, on_closed);
   if (conn->exchange != NULL)
@@ -151,7 +152,7 @@ static void enter_fin(tide_conn *conn) {
   conn->finishing = false;
   conn->unread_seen |= conn->pending_length > 0;
   conn->pending_length = 0;
-  shutdown(fd_of(conn), SHUT_WR);
+  shutdown(conn->fd, SHUT_WR);
   if (conn->eof) {
     tide_conn__destroy(conn, false);
     return;

@@ -287,10 +287,8 @@ static void on_data(tide_conn *conn, const char *data, size_t length) {
 static bool was_reset(const tide_conn *conn) {
   struct sockaddr_storage peer;
   socklen_t length = sizeof peer;
-  uv_os_fd_t fd = -1;
-  if (conn->listener->is_unix || uv_fileno(&conn->io.handle, &fd) != 0)
-    return false;
-  return getpeername(fd, (struct sockaddr *)&peer, &length) != 0;
+  return !conn->listener->is_unix &&
+         getpeername(conn->fd, (struct sockaddr *)&peer, &length) != 0;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf) {

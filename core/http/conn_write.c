@@ -4,8 +4,10 @@
  * leave in one write. What the socket does not take at once is copied and
  * queued; a handler that writes a stream waits while too much is queued.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "internal.h"
 
@@ -79,13 +81,25 @@ static void queue_rest(tide_conn *conn, const uv_buf_t *bufs, unsigned count,
     tide_timeouts__set(conn, TIDE_WAIT_WRITE);
 }
 
+/* Nothing is queued, so the socket may be written to directly; a client that
+ * is gone must not raise SIGPIPE in a program that embeds the host. */
+static ssize_t send_now(const tide_conn *conn, const uv_buf_t *bufs,
+                        unsigned count) {
+  /* uv_buf_t is laid out as struct iovec on every Unix. */
+  struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)bufs,
+                           .msg_iovlen = count};
+  ssize_t taken;
+  do
+    taken = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  while (taken < 0 && errno == EINTR);
+  return taken < 0 && (errno == EAGAIN || errno == ENOBUFS) ? 0 : taken;
+}
+
 static void write_now(tide_conn *conn, const uv_buf_t *bufs, unsigned count,
                       size_t total) {
-  int taken = 0;
+  ssize_t taken = 0;
   if (conn->queued == 0) {
-    taken = uv_try_write(&conn->io.stream, bufs, count);
-    if (taken == UV_EAGAIN)
-      taken = 0;
+    taken = send_now(conn, bufs, count);
     if (taken < 0) {
       broken(conn);
       return;

@@ -121,12 +121,10 @@ void tide_drain__check(tide_listener *listener) {
 void tide_drain__hold(tide_conn *conn) {
   tide_listener *listener = conn->listener;
   int unsent = 0;
-  uv_os_fd_t fd = -1;
   if (!listener->draining || conn->holding || !conn->after_answer ||
       conn->state != TIDE_CONN_FIN)
     return;
-  uv_fileno(&conn->io.handle, &fd);
-  ioctl(fd, SIOCOUTQ, &unsent);
+  ioctl(conn->fd, SIOCOUTQ, &unsent);
   if (!conn->unread_seen && unsent <= 0)
     return;
   conn->holding = true;
@@ -141,12 +139,10 @@ void tide_drain__hold(tide_conn *conn) {
 static void review_holds(tide_listener *listener, uint64_t now) {
   for (tide_conn *conn = listener->conns, *next; conn != NULL; conn = next) {
     int unsent = 0;
-    uv_os_fd_t fd = -1;
     next = conn->next;
     if (!conn->holding)
       continue;
-    uv_fileno(&conn->io.handle, &fd);
-    ioctl(fd, SIOCOUTQ, &unsent);
+    ioctl(conn->fd, SIOCOUTQ, &unsent);
     if (now >= conn->fin_until) {
       tide_conn__destroy(conn, false);
     } else if (!conn->unread_seen && unsent <= 0) {

@@ -108,6 +108,7 @@ typedef struct tide_conn {
   uint32_t queued;     /* bytes given to uv_write, not yet done */
   uint32_t stalled_at; /* of these, when the write timeout last looked */
   uint32_t served;     /* requests begun */
+  int fd;
   uint64_t opened_at;
   uint64_t fin_until; /* total of the lingering close */
   uint8_t state;
@@ -216,6 +217,7 @@ struct tide_http {
 };
 
 /* conn.c */
+/* Takes the socket over, also when it fails and returns NULL. */
 tide_conn *tide_conn__open(tide_listener *listener, int fd);
 void tide_conn__set_state(tide_conn *conn, tide_conn_state state);
 bool tide_conn__is_busy(const tide_conn *conn);

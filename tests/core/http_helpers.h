@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <llhttp.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,7 @@ static inline void add_route(unsigned method, const char *pattern, int id) {
 static inline void open_room(const tide_listener_options *options) {
   char error[256];
   memset(&f, 0, sizeof f);
+  signal(SIGPIPE, SIG_IGN); /* as the host does */
   uv_loop_init(&f.loop);
   uv_async_init(&f.loop, &f.keep, NULL);
   tide_clock_init(&f.clock, &f.loop);

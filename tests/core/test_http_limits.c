@@ -1,0 +1,212 @@
+/* Too many connections, no descriptors left, clients that go away at any byte:
+ * the room goes on serving and nothing is left over. */
+#include "http_helpers.h"
+
+#include <sys/resource.h>
+
+static tide_http_stats stats_now(void) {
+  tide_http_stats stats;
+  tide_http_get_stats(f.http, &stats);
+  return stats;
+}
+
+static void settle(void) {
+  for (int i = 0; i < 20; i++)
+    turn();
+}
+
+static void connections_over_the_limit_get_a_503(void **state) {
+  int fds[8];
+  (void)state;
+  tide_http_set_max_connections(f.http, 4);
+  for (int i = 0; i < 4; i++)
+    fds[i] = client();
+  settle();
+  int extra = client();
+  hear(extra, NULL);
+  assert_heard("HTTP/1.1 503");
+  assert_heard("Connection: close\r\n");
+  close(extra);
+  for (int i = 0; i < 4; i++) {
+    say(fds[i], GET("/hello"));
+    hear(fds[i], "hello");
+    assert_heard("200 OK");
+  }
+  assert_int_equal(stats_now().refused, 1);
+  for (int i = 0; i < 4; i++)
+    close(fds[i]);
+  settle();
+  fds[0] = client();
+  say(fds[0], GET("/hello"));
+  hear(fds[0], "hello");
+  assert_heard("200 OK");
+  close(fds[0]);
+}
+
+static void a_storm_of_connections_waits_in_the_kernel(void **state) {
+  enum { STORM = 120 };
+  int fds[STORM];
+  (void)state;
+  tide_http_set_max_connections(f.http, 4);
+  for (int i = 0; i < STORM; i++)
+    fds[i] = client();
+  settle();
+  assert_true(stats_now().connections <= 4 + 64);
+  for (int i = 0; i < STORM; i++)
+    close(fds[i]);
+  WAIT(stats_now().accepted == STORM && stats_now().connections == 0);
+  int fd = client();
+  say(fd, GET("/hello"));
+  hear(fd, "hello");
+  assert_heard("200 OK");
+  close(fd);
+}
+
+static void running_out_of_descriptors_is_survived(void **state) {
+  struct rlimit before, tight;
+  int fds[64], opened = 0;
+  int kept = client();
+  (void)state;
+  settle();
+  getrlimit(RLIMIT_NOFILE, &before);
+  tight = before;
+  tight.rlim_cur = 48;
+  setrlimit(RLIMIT_NOFILE, &tight);
+  while (opened < 64 && (fds[opened] = client()) >= 0)
+    opened++;
+  settle();
+  assert_true(opened > 10);
+  say(kept, GET("/hello"));
+  hear(kept, "hello");
+  assert_heard("200 OK");
+  for (int i = 0; i < opened; i++)
+    close(fds[i]);
+  setrlimit(RLIMIT_NOFILE, &before);
+  int fd = client();
+  say(fd, GET("/hello"));
+  hear(fd, "hello");
+  assert_heard("200 OK");
+  close(fd);
+  close(kept);
+}
+
+static void in_flight_requests_have_a_limit(void **state) {
+  int a = client();
+  int b = client();
+  (void)state;
+  tide_http_set_max_in_flight(f.http, 1);
+  say(a, GET("/later"));
+  WAIT(held() != NULL);
+  say(b, GET("/hello"));
+  hear(b, "Unavailable");
+  assert_heard("HTTP/1.1 503");
+  assert_heard("Retry-After: 1\r\n");
+  assert_not_heard("Connection: close");
+  answer_text(held(), 200, "done");
+  hear(a, "done");
+  say(b, GET("/hello"));
+  hear(b, "hello");
+  assert_heard("200 OK");
+  close(a);
+  close(b);
+}
+
+static void a_connection_serves_so_many_requests(void **state) {
+  tide_listener_configure(f.listener)->max_requests = 2;
+  int fd = client();
+  (void)state;
+  say(fd, GET("/hello") GET("/hello") GET("/hello"));
+  hear(fd, NULL);
+  assert_int_equal(count_of("200 OK"), 2);
+  assert_heard("Connection: close\r\n");
+  close(fd);
+}
+
+/* luvit#904 and others: a client that aborts at an odd moment. */
+static void clients_go_away_at_every_byte(void **state) {
+  static const char text[] =
+      "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "3\r\nabc\r\n0\r\n\r\n" GET("/later") GET("/hello");
+  struct linger hard = {1, 0};
+  (void)state;
+  for (size_t n = 0; n < 2 * sizeof text; n++) {
+    int fd = client();
+    if (n % 2 == 0)
+      setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    send(fd, text, n / 2, MSG_NOSIGNAL);
+    if (n % 3 != 0)
+      turn();
+    close(fd);
+    turn();
+    turn();
+    if (held() != NULL)
+      answer_text(held(), 200, "late");
+  }
+  WAIT(stats_now().connections == 0);
+  assert_int_equal(tide_work_active(&f.work), 0);
+}
+
+static void noise_is_survived(void **state) {
+  unsigned seed = 12345;
+  static const char *const words[] = {
+      "GET /hello HTTP/1.1\r\n",
+      "Host: a\r\n",
+      "\r\n",
+      "Content-Length: 5\r\n",
+      "Transfer-Encoding: ",
+      "chunked\r\n",
+      "5\r\nhello\r\n",
+      "0\r\n\r\n",
+      "POST /echo ",
+      "HTTP/1.1\r\n",
+      "Connection: close\r\n",
+      "\0\xff\x16\x03",
+  };
+  (void)state;
+  for (int i = 0; i < 400; i++) {
+    int fd = client();
+    int count = 1 + rand_r(&seed) % 8;
+    for (int k = 0; k < count; k++) {
+      const char *word = words[(size_t)rand_r(&seed) % 12];
+      send(fd, word, word[0] == '\0' ? 4 : strlen(word), MSG_NOSIGNAL);
+      if (rand_r(&seed) % 2 == 0)
+        turn();
+    }
+    turn();
+    close(fd);
+    turn();
+    if (held() != NULL)
+      answer_text(held(), 200, "late");
+  }
+  WAIT(stats_now().connections == 0);
+  assert_int_equal(tide_work_active(&f.work), 0);
+}
+
+static void closing_the_room_in_the_middle_leaks_nothing(void **state) {
+  (void)state;
+  int a = client();
+  int b = client();
+  say(a, GET("/later") GET("/hello"));
+  say(b, "GET /hel");
+  settle();
+  assert_non_null(held());
+  close(a);
+  close(b);
+}
+
+#define TEST(name)                                                             \
+  cmocka_unit_test_setup_teardown(name, open_default, close_room)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(connections_over_the_limit_get_a_503),
+      TEST(a_storm_of_connections_waits_in_the_kernel),
+      TEST(running_out_of_descriptors_is_survived),
+      TEST(in_flight_requests_have_a_limit),
+      TEST(a_connection_serves_so_many_requests),
+      TEST(clients_go_away_at_every_byte),
+      TEST(noise_is_survived),
+      TEST(closing_the_room_in_the_middle_leaks_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
