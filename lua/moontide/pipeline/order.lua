@@ -56,26 +56,6 @@ function M.sort(input)
   for i = 0, behind >> 5 do words[i] = 0 end
   for i = 0, behind >> 11 do top[i] = 0 end
 
-  -- Whether all that a phase waits for is done, from its `from`-th name on; if not,
-  -- it begins to wait. A name that nobody defines is never done.
-  local function is_free(number, from)
-    local list = waits[number]
-    local name = list[from]
-    while name do
-      local other = numbers[name]
-      local first = state[other]
-      if first ~= true then
-        looked[number] = from
-        if other then next_waiter[number], state[other] = first, number end
-        return false
-      end
-      from = from + 1
-      name = list[from]
-    end
-    looked[number] = -1
-    return true
-  end
-
   -- A phase has to wait before those it follows are taken, or nothing would notice
   -- that it is free before their built-in successor. Nothing is done yet, so each
   -- waits for its first.
@@ -92,10 +72,14 @@ function M.sort(input)
   if input.last then looked[input.last] = 1 end -- waits for ever
 
   local order, placed, cursor, chain_begun = {}, 0, 0, false
-  local inserted, insertions = {}, 0
+  local inserted, insertions, waiter = {}, 0, false
   while true do
-    local number
-    if size > 0 then
+    -- Who is next to be looked at: one that waited for the phase just placed, else
+    -- the least that is free, else whoever the cursor comes to.
+    local number, free = waiter, false
+    if number then
+      waiter = next_waiter[number]
+    elseif size > 0 then
       local t = 0
       while top[t] == 0 do t = t + 1 end
       local at = t << 6 | BIT[top[t] & -top[t]]
@@ -104,56 +88,62 @@ function M.sort(input)
       words[at] = rest
       if rest == 0 then top[t] = top[t] & (top[t] - 1) end
       size = size - 1
-      number = at << 6 | BIT[word ~ rest]
+      number, free = at << 6 | BIT[word ~ rest], true
       if number >= behind then number = number - behind end
     else
       repeat
         cursor = cursor + 1
         if cursor > count then return { order = order, done = state, inserted = inserted } end
-        local seen = looked[cursor]
-      until seen == -1 and state[cursor] ~= true or seen == 0 and is_free(cursor, 1)
-      number = cursor
+        number = looked[cursor]
+      until number == 0 or number == -1 and state[cursor] ~= true
+      number, free = cursor, number == -1
     end
-    local waiter = state[number]
-    state[number] = true
-    placed = placed + 1
-    order[placed] = names[number]
-    chain_begun = chain_begun or chained[number]
-    while waiter do
-      local following = next_waiter[waiter]
-      local list, seen = waits[waiter], looked[waiter] + 1
+
+    -- Is all that it waits for done? A name that nobody defines never is.
+    if not free then
+      local list, seen = waits[number], looked[number] + 1
       local name = list[seen]
-      while name do -- `is_free`, written out: half of all looks are these
+      while name do
         local other = numbers[name]
         local first = state[other]
         if first ~= true then
-          looked[waiter] = seen
-          if other then next_waiter[waiter], state[other] = first, waiter end
+          looked[number] = seen
+          if other then next_waiter[number], state[other] = first, number end
           break
         end
         seen = seen + 1
         name = list[seen]
       end
       if not name then
-        local value
-        if chain_begun and not (chained[waiter] or preceding[waiter]) then
-          insertions = insertions + 1
-          inserted[insertions] = waiter
-          value = waiter
-        elseif waiter < cursor then
-          value = waiter + behind
+        if number == cursor then -- the one it came to: whoever waits is another
+          free = true
         else
-          looked[waiter] = -1
-        end
-        if value then
-          local at = value >> 6
-          local word = words[at]
-          words[at] = word | 1 << (value & 63)
-          if word == 0 then top[at >> 6] = top[at >> 6] | 1 << (at & 63) end
-          size = size + 1
+          local value
+          if chain_begun and not (chained[number] or preceding[number]) then
+            insertions = insertions + 1
+            inserted[insertions] = number
+            value = number
+          elseif number < cursor then
+            value = number + behind
+          else
+            looked[number] = -1
+          end
+          if value then
+            local at = value >> 6
+            local word = words[at]
+            words[at] = word | 1 << (value & 63)
+            if word == 0 then top[at >> 6] = top[at >> 6] | 1 << (at & 63) end
+            size = size + 1
+          end
         end
       end
-      waiter = following
+    end
+    if free then
+      waiter = state[number]
+      state[number] = true
+      placed = placed + 1
+      order[placed] = names[number]
+      chain_begun = chain_begun or chained[number]
     end
   end
 end
