@@ -111,8 +111,9 @@ int tide_host__watch(tide_host *host);
 int tide_host__open_signals(tide_host *host);
 /* One loop turn, blocking or not. False inside another. */
 bool tide_host__turn(tide_host *host, bool block);
-/* Runs Lua's queue until it is empty (for a virtual clock). */
-void tide_host__pump_dry(tide_host *host);
+/* Runs Lua's queue until it is empty (for a virtual clock). False when it does
+ * not become empty: some task only ever gives way. */
+bool tide_host__pump_dry(tide_host *host);
 /* Sets what tide_last_error tells; takes a copy. */
 void tide_host__set_error(tide_host *host, const char *message);
 /* Something was queued for the pump. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #define CALLBACK_LIMIT (2 * TIDE_SEC)
+/* Turns after which a queue will never be empty: a task that only gives way. */
+#define DRY_LIMIT 10000
 
 /* ---- entering Lua ----------------------------------------------------------
  */
@@ -98,10 +100,12 @@ static void pump(tide_host *host) {
     host->pump_wanted = true;
 }
 
-void tide_host__pump_dry(tide_host *host) {
+bool tide_host__pump_dry(tide_host *host) {
+  int turns = 0;
   do
     pump(host);
-  while (host->pump_wanted);
+  while (host->pump_wanted && ++turns < DRY_LIMIT);
+  return !host->pump_wanted;
 }
 
 /* The queue is empty and the loop is about to block: ask once whether there is

@@ -154,6 +154,12 @@ static int make_virtual(lua_State *L) {
   return 0;
 }
 
+static void run_dry(lua_State *L, tide_host *host) {
+  if (!tide_host__pump_dry(host))
+    luaL_error(L, "the clock cannot advance: a task is always ready "
+                  "(a loop around tide.sleep(0)?)");
+}
+
 /* Deadline by deadline, with all that they set off run in between, as time
  * itself would. */
 static int advance(lua_State *L) {
@@ -163,12 +169,12 @@ static int advance(lua_State *L) {
   if (!clock->is_virtual)
     return luaL_error(L, "the clock is not virtual");
   end = clock->virtual_now + to_ns(luaL_checknumber(L, 1));
-  tide_host__pump_dry(host);
+  run_dry(L, host);
   while (clock->count > 0 && clock->heap[0]->at <= end) {
     uint64_t at = clock->heap[0]->at;
     tide_clock_advance(clock,
                        at > clock->virtual_now ? at - clock->virtual_now : 0);
-    tide_host__pump_dry(host);
+    run_dry(L, host);
   }
   tide_clock_advance(clock, end - clock->virtual_now);
   return 0;
