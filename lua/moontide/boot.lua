@@ -197,7 +197,9 @@ local function main_failed(t)
   local main = M.main
   if exit.is_exit(t.error) then return end
   if shutdown.is_running() and t.outcome == "cancelled" then return end
-  if main.invalid and not M.begun then return refuse { main.invalid } end
+  if main.invalid and not (M.begun or shutdown.is_running()) then
+    return refuse { main.invalid }
+  end
   exit.on_uncaught("main chunk", t.error, { task = "main chunk", traceback = main.traceback })
   if not shutdown.is_running() then fail_startup(record.text(t.error)) end
 end

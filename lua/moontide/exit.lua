@@ -125,7 +125,7 @@ function M.on_uncaught(kind, err, fields)
   fields = fields or {}
   local text, stack = split(record.text(err))
   M.uncaught[kind] = (M.uncaught[kind] or 0) + 1
-  write(3, "lifecycle", ("uncaught error in a %s: %s"):format(kind, text), "kind", kind,
+  write(3, "lifecycle", ("uncaught error (%s): %s"):format(kind, text), "kind", kind,
     "task", fields.task or "", "traceback", fields.traceback or stack)
   if policy(kind) == "log" then return end
   M.leave(new_reason("uncaught-error", { text = text, source = kind }))

@@ -6,8 +6,33 @@ local core = require "moontide.core"
 local task = require "moontide.task"
 
 ---@class moontide
----@field startup moontide.Startup
----@field shutdown moontide.Shutdown
+---@field version string
+---@field startup moontide.Startup the pipeline that the process rises by
+---@field shutdown moontide.Shutdown the pipeline that it ebbs by
+---@field phases table<string, string> names of the built-in shutdown phases
+---@field profiles { service: fun() }
+---@field root moontide.Scope tasks that belong to nobody
+---@field now fun(): number seconds, monotonic
+---@field state fun(): "starting"|"ready"|"draining"|"stopped"
+---@field on_state fun(fn: fun(from: string, to: string, reason: any)): fun()
+---@field config fun(settings: table)
+---@field component fun(name: string, opts: moontide.ComponentOptions): moontide.Component
+---@field check fun(name: string, opts: table|function, fn: function|nil): moontide.Check
+---@field heartbeat fun(name: string, opts: table|nil): moontide.Heartbeat
+---@field worker fun(name: string, opts: table|function, fn: function|nil): moontide.Worker
+---@field retry fun(options: table|nil): tide.RetryPolicy
+---@field permanent fun(err: any): tide.PermanentError
+---@field reason table kinds of reasons: `new`, `extend`, `parse`
+---@field log moontide.Logger of component "app"
+---@field http table
+---@field json table
+---@field metrics table
+---@field task table the whole task library
+---@field on_signal fun(name: string, fn: fun(name: string)|nil): true|nil, string|nil
+---@field run_until_terminated fun(opts: { signals: string[] }|nil): integer|nil
+---@field install_process_hooks fun(names: string[]|nil)
+---@field remove_process_hooks fun()
+---@field handles fun(): table[] the open luv handles, with the line that made each
 local tide = {
   version = core.host.version,
   startup = require "moontide.startup",

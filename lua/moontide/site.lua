@@ -5,11 +5,17 @@ local M = {}
 -- The library's own files as they appear in the source of a function: "@moontide/" in the binary.
 local LIBRARY = debug.getinfo(1, "S").source:match "^(.*/)site%.lua$" or "@moontide/"
 
---- Whether a source ("@app.lua") is a file of the library, and which.
+--- Whether a source ("@app.lua") is a file of the library, and which. A script may lie in a folder
+--- of the same name, so the file must be a module that is loaded.
 ---@param source string
 ---@return string|nil file "task/scope.lua"
 function M.library_file(source)
-  if source:sub(1, #LIBRARY) == LIBRARY then return source:sub(#LIBRARY + 1) end
+  if source:sub(1, #LIBRARY) ~= LIBRARY then return nil end
+  local file = source:sub(#LIBRARY + 1)
+  local module = "moontide." .. file:gsub("%.lua$", ""):gsub("/", ".")
+  if package.loaded[module] ~= nil or package.loaded[module:gsub("%.init$", "")] ~= nil then
+    return file
+  end
 end
 
 --- The script's line that called into the library, "app.lua:12"; "?" when there is none.
