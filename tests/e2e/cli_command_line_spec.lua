@@ -50,7 +50,9 @@ describe("the command line", function()
     { { "graph", "--format", "png", "app.lua" }, "must be one of 'mermaid', 'dot'" },
     { { "why", "a" }, "missing argument" },
     { { "healthcheck", "--url", "ftp://x" }, "is not an http:// address" },
-    { { "healthcheck", "--timeout=-1" }, "--timeout: -1 is negative" },
+    { { "healthcheck", "--ulr", "x" }, "unknown option \"--ulr\"; did you mean \"--url\"?" },
+    { { "healthcheck", "--url" }, "option --url needs a value" },
+    { { "healthcheck", "--timeout", "-1" }, "--timeout: -1 is negative" },
     { { "version", "now" }, "version takes no \"now\"" },
   }
   for _, case in ipairs(wrong) do

@@ -1,5 +1,5 @@
---- `moontide healthcheck`: asks a running process, for containers without curl.
-local arguments = require("moontide.cli.arguments")
+--- `moontide healthcheck`: asks a running process, for containers without curl. These
+--- may be without argparse as well, so the options are read by hand.
 local cli = require("moontide.cli")
 local core = require("moontide.core")
 local duration = require("moontide.duration")
@@ -8,18 +8,51 @@ local M = {}
 
 local LONGEST_ANSWER = 65536
 
-local function parser()
-  local p = arguments.parser("healthcheck",
-    "Asks the management listener of a running process. Exits with 0 when the answer is 200,"
-      .. " else with 1. The address is that of the settings in the environment.", {
-      "moontide healthcheck",
-      "moontide healthcheck --url http://127.0.0.1:8081/health/live --timeout 1",
-      "HEALTHCHECK CMD [\"moontide\", \"healthcheck\"]",
-    })
-  p:option("--url", "What to ask; default: /health/ready of the management listener.")
-  p:option("--timeout", "How long to wait for the answer."):argname("S"):default("3")
-  p:flag("-q --quiet", "Print nothing.")
-  return p
+local HELP = [[
+usage: moontide healthcheck [--url URL] [--timeout S] [--quiet]
+
+Asks the management listener of a running process. Exits with 0 when the answer
+is 200, else with 1.
+
+options:
+  --url URL      what to ask; default: /health/ready of the management listener,
+                 whose address is taken from the environment (MOONTIDE_MANAGE__HOST,
+                 MOONTIDE_MANAGE__PORT), else 127.0.0.1:8081
+  --timeout S    how long to wait for the answer, default 3s
+  -q, --quiet    print nothing
+  -h, --help     print this
+
+examples:
+  moontide healthcheck
+  moontide healthcheck --url http://127.0.0.1:8081/health/live --timeout 1
+  HEALTHCHECK CMD ["moontide", "healthcheck"]
+]]
+
+--- Reads the options; nil and an exit code when that was all.
+local function read_options(args)
+  local values, i = { timeout = "3" }, 1
+  while args[i] do
+    local name, value = args[i]:match("^(%-%-[^=]+)=(.*)$")
+    name = name or args[i]
+    if name == "--help" or name == "-h" then
+      io.stdout:write(HELP)
+      return nil, 0
+    elseif name == "--quiet" or name == "-q" then
+      values.quiet = true
+    elseif name == "--url" or name == "--timeout" then
+      if not value then
+        i = i + 1
+        value = args[i]
+      end
+      if not value then return nil, cli.wrong(("option %s needs a value"):format(name)) end
+      values[name:sub(3)] = value
+    else
+      return nil, cli.wrong(require("moontide.suggest").unknown("option", name,
+        { "--url", "--timeout", "--quiet", "--help" }))
+    end
+    i = i + 1
+  end
+  return values
 end
 
 --- An address to listen on -> one to ask.
@@ -112,7 +145,7 @@ end
 ---@param args string[]
 ---@return integer code
 function M.main(args)
-  local values, code = arguments.parse(parser(), args)
+  local values, code = read_options(args)
   if not values then return code end
   local timeout, message = duration.parse(tonumber(values.timeout) or values.timeout, "--timeout")
   if not timeout then return cli.wrong(message) end
