@@ -78,8 +78,7 @@ static int log_set_level(lua_State *L) {
 static int log_set_format(lua_State *L) {
   static const char *const names[] = {"logfmt", "json", NULL};
   tide_host *host = tide_lua_host(L);
-  tide_log_format format =
-      (tide_log_format)luaL_checkoption(L, 1, NULL, names);
+  tide_log_format format = (tide_log_format)luaL_checkoption(L, 1, NULL, names);
 
   tide_log_set_format(host->log, format);
   if (host->watchdog != NULL) /* its last words go to the same stream */
