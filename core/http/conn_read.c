@@ -233,7 +233,9 @@ static void check_eof(tide_conn *conn) {
 }
 
 static void take(tide_conn *conn, const char *data, size_t length) {
+  tide_http *http = conn->listener->http;
   conn->processing = true;
+  http->read_at = tide_clock_now(http->env.clock);
   tide_conn__batch_begin(conn);
   size_t used = consume(conn, data, length);
   settle(conn);
@@ -241,6 +243,7 @@ static void take(tide_conn *conn, const char *data, size_t length) {
       !keep(conn, data + used, length - used))
     tide_conn__destroy(conn, true);
   tide_conn__batch_end(conn);
+  http->read_at = 0;
   conn->processing = false;
 }
 

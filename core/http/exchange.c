@@ -58,8 +58,8 @@ static void count_outcome(tide_exchange *exchange) {
   stats->requests[class]++;
   if (!exchange->counted)
     return;
-  uint64_t took =
-      tide_http__now(exchange->conn->listener->http) - exchange->started_at;
+  uint64_t took = tide_clock_now(exchange->conn->listener->http->env.clock) -
+                  exchange->started_at;
   double seconds = (double)took / (double)TIDE_SEC;
   int bucket = 0;
   while (bucket < TIDE_HTTP_BUCKETS &&

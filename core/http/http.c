@@ -11,7 +11,7 @@ const double tide_http_bucket_bounds[TIDE_HTTP_BUCKETS] = {
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
 
 uint64_t tide_http__now(const tide_http *http) {
-  return tide_clock_now(http->env.clock);
+  return http->read_at != 0 ? http->read_at : tide_clock_now(http->env.clock);
 }
 
 tide_state tide_http__state(const tide_http *http) {

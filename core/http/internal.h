@@ -206,6 +206,7 @@ struct tide_http {
   uint32_t in_flight;
   uint32_t max_in_flight;
 
+  uint64_t read_at; /* the time, while one read is being taken; else 0 */
   tide_conn *batch; /* whose answers are gathered in `out` */
   size_t out_length;
   bool must_close_default; /* draining: each head says close */
