@@ -166,7 +166,8 @@ void tide_http_set_handlers(tide_http *http,
 }
 
 void tide_http_set_max_connections(tide_http *http, uint32_t most) {
-  http->max_connections = most;
+  uint32_t possible = default_max_connections();
+  http->max_connections = most < possible ? most : possible;
 }
 
 void tide_http_set_max_in_flight(tide_http *http, uint32_t most) {

@@ -134,6 +134,7 @@ int tide_listener_force(tide_listener *listener, const char *why);
 void tide_listener_counts(const tide_listener *listener, uint64_t *busy,
                           uint64_t *in_flight);
 
+/* Never more than the process may have descriptors, less 64. */
 void tide_http_set_max_connections(tide_http *http, uint32_t most);
 void tide_http_set_max_in_flight(tide_http *http, uint32_t most);
 

@@ -183,3 +183,44 @@ describe("a handler", function()
     assert.matches("this request is over", get("/kept").body)
   end)
 end)
+
+describe("a handler that takes too long", function()
+  it("is cancelled and answered with 503", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.config { timeouts = { handler = "200ms" }, shutdown = { linger = "0s" } }
+      local server = tide.http.listen { port = tonumber(os.getenv "PORT") }
+      server:get("/slow", function() tide.sleep(60) return "slow" end)
+      server:get("/fast", function() return "fast" end)
+      server:get("/spin", function() while true do end end)
+    ]] }
+    app:wait_ready()
+    assert.equal(503, http.get(app.port, "/slow").status)
+    assert.equal("fast", http.get(app.port, "/fast").body)
+    assert.is_true(http.get(app.port, "/spin").status >= 500)
+    assert.equal("fast", http.get(app.port, "/fast").body)
+  end)
+end)
+
+describe("req.draining", function()
+  it("is set when the process begins to drain, so that a stream can say goodbye", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.config { shutdown = { linger = "300ms" } }
+      local server = tide.http.listen { port = tonumber(os.getenv "PORT") }
+      server:get("/feed", function(req, res)
+        res:write("hello\n")
+        req.draining:wait()
+        return "goodbye\n"
+      end)
+    ]] }
+    app:wait_ready()
+    local conn = assert(http.connect(app.port))
+    conn:send_request("GET", "/feed")
+    conn:read_response(0.2) -- the head and a piece
+    app:signal "TERM"
+    local response = assert(conn:read_response())
+    assert.equal("hello\ngoodbye\n", response.body)
+    assert.equal(0, (app:wait()))
+  end)
+end)

@@ -164,6 +164,7 @@ end
 ---@field program? string instead of $MOONTIDE
 ---@field cwd? string
 ---@field hold_stderr? boolean do not read standard error before read_stderr()
+---@field inherit? integer a file descriptor that the program finds as number 3
 ---@field dir? string use this directory (of an earlier process, say)
 
 --- Starts a program; raises when it cannot be executed.
@@ -190,7 +191,7 @@ function M.start(options)
     args = argv,
     env = environment(env),
     cwd = options.cwd,
-    stdio = { stdin, out, err },
+    stdio = { stdin, out, err, options.inherit },
     detached = true, -- a group of its own, so that nothing of it survives
   }, function(code, signal)
     self.exited_at = loop.now()
