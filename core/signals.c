@@ -195,12 +195,15 @@ static tide_signals *of_kick(const uv_handle_t *handle) {
                           offsetof(tide_signals, kick_owner));
 }
 
-static void on_kick(uv_async_t *handle) {
-  tide_signals *signals = of_kick((uv_handle_t *)handle);
+void tide_signals_deliver(tide_signals *signals) {
   int number;
   for (number = 1; number < SIGNAL_LIMIT; number++)
     if (signals->watchers[number].watching)
       deliver(&signals->watchers[number], number);
+}
+
+static void on_kick(uv_async_t *handle) {
+  tide_signals_deliver(of_kick((uv_handle_t *)handle));
 }
 
 /* While a disposition changes hands the signal is held back: it would be lost

@@ -35,6 +35,9 @@ void tide_signals_abandon(void);
  * Returns 0 or a negative libuv error. */
 int tide_signals_open(tide_signals **out, uv_loop_t *loop, tide_signal_fn fn,
                       void *arg);
+/* Delivers what has been noted and waits for the loop to turn; harmless when
+ * there is nothing. */
+void tide_signals_deliver(tide_signals *signals);
 /* Stop signals wake this watchdog from now on (NULL: none). */
 void tide_signals_set_watchdog(tide_signals *signals, tide_watchdog *watchdog);
 /* Watches one more signal (install_process_hooks, tide.on_signal). Idempotent.

@@ -55,6 +55,13 @@ static int unwatch(lua_State *L) {
   return 0;
 }
 
+static int deliver(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
+  if (host->signals != NULL)
+    tide_signals_deliver(host->signals);
+  return 0;
+}
+
 static int known(lua_State *L) {
   lua_pushboolean(L, tide_signal_number(luaL_checkstring(L, 1)) != 0);
   return 1;
@@ -62,8 +69,8 @@ static int known(lua_State *L) {
 
 void tide_lua_open_signals(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"on", on},       {"watch", watch}, {"unwatch", unwatch},
-      {"known", known}, {NULL, NULL},
+      {"on", on},       {"watch", watch},     {"unwatch", unwatch},
+      {"known", known}, {"deliver", deliver}, {NULL, NULL},
   };
   tide_lua_newlib(L, host, functions);
 }

@@ -200,7 +200,8 @@ local function main_failed(t)
   if main.invalid and not (M.begun or shutdown.is_running()) then
     return refuse { main.invalid }
   end
-  exit.on_uncaught("main chunk", t.error, { task = "main chunk", traceback = main.traceback })
+  local stack = main.traceback or t.stack
+  exit.on_uncaught("main chunk", t.error, { task = "main chunk", traceback = stack })
   if not shutdown.is_running() then fail_startup(record.text(t.error)) end
 end
 

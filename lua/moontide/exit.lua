@@ -128,6 +128,8 @@ function M.on_uncaught(kind, err, fields)
   write(3, "lifecycle", ("uncaught error (%s): %s"):format(kind, text), "kind", kind,
     "task", fields.task or "", "traceback", fields.traceback or stack)
   if policy(kind) == "log" then return end
+  -- It may have been interrupted for a stop signal that the loop could not take up: it came first.
+  core.signals.deliver()
   M.leave(new_reason("uncaught-error", { text = text, source = kind }))
 end
 

@@ -59,6 +59,7 @@ describe("SIGTERM while Lua spins in", function()
       app:wait()
       local took = app:seconds_to_end()
       assert.is_true(took >= 0.9 and took < 4, took .. " s")
+      assert.truthy(app:wait_log { msg = "stopped", reason = "process-terminate" })
       if place ~= "the main chunk" then
         assert.truthy(app:stdout():find("stopped", 1, true), app:stderr())
       end
