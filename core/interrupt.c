@@ -90,7 +90,7 @@ void tide_slice_enter_task(tide_interrupt *interrupt, tide_slice *slice,
   slice->outer = LOAD(slice);
   slice->id = LOAD(last_id) + 1;
   slice->deadline = deadline;
-  slice->spared_since = 0;
+  slice->spared = 0;
   slice->raises = 0;
   STORE(last_id, slice->id);
   link_frame(interrupt, &slice->frame, L);

@@ -62,8 +62,8 @@ typedef struct tide_slice {
   tide_frame *outer_top;
   uint64_t id;
   uint64_t deadline;
-  uint64_t raised_at;    /* the first raise */
-  uint64_t spared_since; /* due, but the library's own code was running */
+  uint64_t raised_at; /* the first raise */
+  unsigned spared;    /* instructions of the library's since it was due */
   unsigned raises;
 } tide_slice;
 

@@ -18,8 +18,10 @@
 #define THIRD_RAISE (20 * TIDE_MS)
 #define STICKY 3
 
-/* How long the library's own code is left to finish what it does. */
-#define SPARED (5 * TIDE_MS)
+/* How many instructions the library's own code has to finish what it does: a
+ * few milliseconds. (Not time: the thread may have had to wait for a
+ * processor.) */
+#define SPARED 20000
 
 #define LOAD(field)                                                            \
   atomic_load_explicit(&interrupt->field, memory_order_relaxed)
@@ -200,13 +202,11 @@ static bool in_library(lua_State *L, lua_Debug *ar) {
  * any two instructions would leave half written. So the raise waits until a
  * function of the script runs again, though not for long: the library may have
  * been given something endless to do. */
-static bool is_spared(tide_slice *slice, lua_State *L, lua_Debug *ar,
-                      uint64_t now) {
-  if (!in_library(L, ar))
+static bool is_spared(tide_slice *slice, lua_State *L, lua_Debug *ar) {
+  if (slice->spared >= SPARED || !in_library(L, ar))
     return false;
-  if (slice->spared_since == 0)
-    slice->spared_since = now;
-  return now - slice->spared_since < SPARED;
+  slice->spared++;
+  return true;
 }
 
 static void hook(lua_State *L, lua_Debug *ar) {
@@ -222,9 +222,9 @@ static void hook(lua_State *L, lua_Debug *ar) {
     return;
   }
   slice = LOAD(slice);
-  if (is_spared(slice, L, ar, now))
+  if (is_spared(slice, L, ar))
     return;
-  slice->spared_since = 0;
+  slice->spared = 0;
   if (++slice->raises < STICKY)
     disarm(interrupt, L);
   if (slice->raises == 1) {

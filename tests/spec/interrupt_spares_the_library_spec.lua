@@ -57,6 +57,6 @@ describe("the library's own code", function()
     local ok, err = resume(coroutine.create(function() while true do pcall(spin) end end), deadline)
     assert.is_false(ok)
     assert.equal(core.coroutine.interrupted, err)
-    assert.is_true(now() - deadline < 1) -- the three steps and their respites: 40 ms
+    assert.is_true(now() - deadline < 1) -- the three steps and their respites: some 40 ms
   end)
 end)
