@@ -48,7 +48,7 @@ end
 
 local function skipped_by(run, entry)
   local reason = run.reason
-  if not (entry.skip_on and reason) then return nil end
+  if not reason then return nil end
   for _, of in ipairs(reason:chain()) do
     for _, kind in ipairs(entry.skip_on) do
       if kind == of then return kind end
@@ -64,14 +64,12 @@ end
 
 -- Collects what this run of the phase is about: an array of entries, in the order of their turns.
 local function collect(self)
-  local list, skipped = {}, 0
-  for entry in self.phase:each() do
-    local kind = skipped_by(self.run, entry)
+  local list, skipped = self.phase:list(), 0
+  for i = #list, 1, -1 do
+    local kind = list[i].skip_on and skipped_by(self.run, list[i])
     if kind then
-      skip(self, entry, "reason " .. kind)
+      skip(self, table.remove(list, i), "reason " .. kind)
       skipped = skipped + 1
-    else
-      list[#list + 1] = entry
     end
   end
   if self.node.mode == "lifo" then

@@ -93,6 +93,13 @@ function Phase:remove(entry)
   if self.count > 32 and self.live < self.count // 2 then sweep(self) end
 end
 
+--- The entries in order of registration, as they are at the call.
+---@return moontide.Entry[]
+function Phase:list()
+  if self.live < self.count then sweep(self) end
+  return table.move(self.entries, 1, self.count, 1, {})
+end
+
 --- Iterates the entries in order of registration.
 function Phase:each()
   local i, entries = 0, self.entries
