@@ -15,6 +15,7 @@
 typedef struct handle {
   uint32_t slot;
   uint32_t generation;
+  bool prepared; /* the handler has set a status or headers beforehand */
 } handle;
 
 /* Fields that are made on demand. */
@@ -25,6 +26,7 @@ void tide_lua_push_exchange(lua_State *L, const tide_lua_http *bridge,
   handle *h = lua_newuserdatauv(L, sizeof *h, 1);
   h->slot = tide_exchange_slot(exchange);
   h->generation = tide_exchange_generation(exchange);
+  h->prepared = false;
   lua_rawgeti(L, LUA_REGISTRYINDEX, bridge->meta);
   lua_setmetatable(L, -2);
 }
@@ -351,6 +353,32 @@ static int reply(lua_State *L) {
   return outcome(L, error);
 }
 
+/* http.prepare(x): text(x) is not for this one any more */
+static int prepare(lua_State *L) {
+  handle *h = lua_touserdata(L, 1);
+  h->prepared = true;
+  return 0;
+}
+
+/* http.text(x, text, more) -> true | false: not the plain case, nothing was
+ * done. What most handlers return, a text and nothing else, in one step. */
+static int text(lua_State *L) {
+  const handle *h = lua_touserdata(L, 1);
+  tide_exchange *exchange;
+  if (lua_type(L, 2) != LUA_TSTRING || !lua_isnoneornil(L, 3) || h->prepared ||
+      (exchange = find(L)) == NULL || tide_exchange_head_sent(exchange)) {
+    lua_pushboolean(L, 0);
+    return 1;
+  }
+  tide_answer answer = {.status = 200, .type = "text/plain; charset=utf-8"};
+  answer.body = lua_tolstring(L, 2, &answer.length);
+  tide_lua_bridge(L)->inside = L;
+  tide_answer_error error = tide_exchange_answer(exchange, &answer);
+  tide_lua_bridge(L)->inside = NULL;
+  lua_pushboolean(L, error == TIDE_ANSWER_OK || error == TIDE_ANSWER_LOST);
+  return 1;
+}
+
 /* http.begin(x, status, headers | nil, type | nil): the body follows */
 static int begin(lua_State *L) {
   tide_answer_header headers[HEADERS_MAX];
@@ -453,10 +481,11 @@ static void make_metatable(lua_State *L, tide_host *host, int *meta) {
 
 void tide_lua_open_exchange(lua_State *L, tide_host *host, int bridge) {
   static const luaL_Reg functions[] = {
-      {"is_over", is_over},     {"slot", slot_of},        {"header", header},
-      {"header_at", header_at}, {"take", take},           {"reply", reply},
-      {"begin", begin},         {"write", write_piece},   {"finish", finish},
-      {"broken", broken},       {"head_sent", head_sent}, {NULL, NULL},
+      {"is_over", is_over},     {"slot", slot_of},    {"header", header},
+      {"header_at", header_at}, {"take", take},       {"reply", reply},
+      {"text", text},           {"prepare", prepare}, {"begin", begin},
+      {"write", write_piece},   {"finish", finish},   {"broken", broken},
+      {"head_sent", head_sent}, {NULL, NULL},
   };
   bridge = lua_absindex(L, bridge);
   lua_pushlightuserdata(L, host);

@@ -7,7 +7,8 @@ local queue = require "moontide.task.queue"
 local scheduler = require "moontide.task.scheduler"
 local task = require "moontide.task"
 
-local answer, broken, reply = exchange.answer, core.http.broken, core.http.reply
+local answer = exchange.answer
+local broken, reply, text = core.http.broken, core.http.reply, core.http.text
 local run, start_task, root = scheduler.run, task.start, task.root
 local write_log = core.log.write
 
@@ -75,7 +76,8 @@ end
 
 local function body_of(handler)
   return function(x)
-    return answer(x, handler(x, x))
+    local a, b, c = handler(x, x)
+    if not text(x, a, b) then answer(x, a, b, c) end
   end
 end
 

@@ -126,6 +126,7 @@ local function prepare(x)
   if not p then
     p = { headers = {} }
     prepared[x] = p
+    http.prepare(x)
   end
   return p
 end
@@ -232,11 +233,6 @@ end
 --- Answers with what the handler returned: body | status, body, headers | nothing.
 function M.answer(x, a, b, c)
   local kind = type(a)
-  if kind == "string" and b == nil and not prepared[x] then
-    local ok, message = reply(x, 200, a, nil, TEXT)
-    if ok or message == "aborted" then return end
-    if not http.head_sent(x) then error(message, 0) end
-  end
   if http.head_sent(x) then return end_stream(x, a) end
   local status, body, headers = 200, a, b
   if kind == "number" then status, body, headers, kind = a, b, c, type(b) end
