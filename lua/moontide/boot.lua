@@ -101,6 +101,8 @@ function M.seal()
   append(errors, M.seal_shutdown())
   if #errors > 0 then return errors, {} end
   local wrong, doubtful = require("moontide.pipeline.times").judge(startup, shutdown)
+  local component = package.loaded["moontide.component"]
+  if component then append(wrong, component.errors()) end
   return wrong, warnings(doubtful)
 end
 

@@ -32,6 +32,9 @@ local SPECS = {
 local Component = {}
 Component.__index = Component
 
+-- Where stops run that name no phase.
+local HOOKS = "shutdown-hooks"
+
 local components = {}
 local last_stop = {} -- stop phase -> entry of the latest start that stops there
 
@@ -52,7 +55,7 @@ end
 -- The start has finished: from now on there is something to stop.
 local function register_stop(self)
   local opts = self.opts
-  local phase = opts.stop_phase or "shutdown-hooks"
+  local phase = opts.stop_phase or HOOKS
   local handle = shutdown:builtin_task(phase, self.name, stop_of(self), {
     timeout = opts.stop_timeout, site = opts.site,
   })
@@ -116,6 +119,31 @@ function M.new(name, opts)
   declare(self)
   components[name] = self
   return self
+end
+
+local function needs_of(self)
+  local needs = self.opts.needs
+  return type(needs) == "string" and { needs } or needs or {}
+end
+
+--- What cannot be of the declared components: one that would stop after what it needs. Asked when
+--- the shutdown pipeline is sealed.
+---@return string[] errors
+function M.errors()
+  local place, errors = {}, {}
+  for i, name in ipairs(shutdown.graph:order()) do place[name] = i end
+  for name, self in pairs(components) do
+    local own = self.opts.stop_phase or HOOKS
+    for _, need in ipairs(needs_of(self)) do
+      local other = components[need] and (components[need].opts.stop_phase or HOOKS)
+      if other and place[own] > place[other] then
+        errors[#errors + 1] = ("%s: component %q stops in phase %s, after %q that it needs, which "
+          .. "stops in %s"):format(self.opts.site, name, own, need, other)
+      end
+    end
+  end
+  table.sort(errors)
+  return errors
 end
 
 --- The declared components, by name.

@@ -47,6 +47,16 @@ describe("stops", function()
     for seed = 1, 20 do run(seed, 8, "before-actor-system-terminate") end
   end)
 
+  it("are refused in a phase after that of what the component needs", function()
+    local life = lifecycle.new(function(tide)
+      tide.component("db", { stop_phase = "service-stop" })
+      tide.component("cache", { needs = "db" })
+    end)
+    assert.equal(78, life.code)
+    assert.matches("component \"cache\" stops in phase shutdown%-hooks, after \"db\"",
+      life:logged { level = "error" }[1].message)
+  end)
+
   it("are refused in a phase that does not exist", function()
     local life = lifecycle.new(function(tide)
       tide.component("db", { stop_phase = "servce-stop" })
