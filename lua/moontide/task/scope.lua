@@ -111,6 +111,7 @@ function M.unlisted(scope, opts)
     at = NEW, scope = scope, slot = 0, body = false, value = nil, deadline = scope.deadline,
     opts = opts, args = 1, alarm = false, cancelled = false, own = false, joiners = false,
     failed = false, started_at = false, ended_at = false, outcome = nil,
+    seen = false, many = false,
   }, Task)
 end
 
