@@ -28,7 +28,7 @@ local function assert_goes_on(body)
 end
 
 describe("a shutdown task that spins", function()
-  it("is stopped in a plain loop", function() assert_goes_on "loop" end)
+  it("R32: is stopped in a plain loop", function() assert_goes_on "loop" end)
 
   it("is stopped in a pcall loop", function()
     local _, late = assert_goes_on "pcall loop"

@@ -128,7 +128,7 @@ describe("signals", function()
     assert.equal(1, #lines)
   end)
 
-  it("remove exactly the hooks that were installed, twice harmlessly", function()
+  it("S02: remove exactly the hooks that were installed, twice harmlessly", function()
     app()
     life.watched = {}
     life.core.host.mode = "module"

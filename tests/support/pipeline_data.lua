@@ -12,6 +12,15 @@ end
 
 local data
 
+--- The names of all sections, that is of all lists of the file.
+---@return table<string, true>
+function M.sections()
+  data = data or read()
+  local names = {}
+  for name, value in pairs(data) do names[name] = value[1] and true or nil end
+  return names
+end
+
 --- The cases of "topo", "run", "config", "watch" or "signals".
 ---@param name string
 ---@return table[]
