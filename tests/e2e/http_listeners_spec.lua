@@ -73,6 +73,26 @@ describe("a listener", function()
     assert.matches("127%.0%.0%.1:" .. first.port .. ".*address already in use", record.msg)
   end)
 
+  it("may be declared in a startup phase, but not later", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.config { shutdown = { linger = "0s" } }
+      tide.startup:phase("api", function()
+        tide.http.listen { port = tonumber(os.getenv "PORT") }
+          :get("/", function() return "up" end)
+          :get("/late", function()
+            return select(2, pcall(tide.http.listen, { name = "late", port = 0 }))
+          end)
+      end)
+      tide.run_until_terminated()]] }
+    app:wait_ready()
+    assert.equal("up", http.get(app.port, "/").body)
+    assert.matches("before the process is ready", http.get(app.port, "/late").body)
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+    assert.is_truthy(app:find_logs({ msg = "listener closed" })[1])
+  end)
+
   it("refuses before it is time, and answers 503 when early", function()
     local more = '\ntide.startup:phase("slow", function() tide.sleep(1.5) end)'
     local late = start('port = tonumber(os.getenv "PORT")', { more = more })

@@ -220,6 +220,9 @@ end
 ---@return moontide.Server
 function M.listen(opts)
   check(opts)
+  if M.opened and core.state.get() ~= "starting" then
+    error("tide.http.listen: listeners are declared before the process is ready", 2)
+  end
   local name = opts.name or "http"
   check_name(name)
   local given = {}
@@ -246,6 +249,7 @@ end
 --- Accepts connections from now on; again harmless.
 function M.listen_all()
   M.bind_all()
+  M.opened = true
   for _, server in ipairs(M.servers) do listen(server) end
 end
 
