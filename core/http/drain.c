@@ -116,15 +116,17 @@ void tide_drain__check(tide_listener *listener) {
   told(listener, true);
 }
 
-/* After an answer, data on its way to the client or unread input would be
- * destroyed by the exit: such a FIN is waited for, one second at most. */
+/* After an answer, unread input would make the exit send RST, which destroys
+ * the answer at the client: such a FIN is waited for, one second at most. So is
+ * what the kernel has not sent yet; not what was sent and waits for its ACK,
+ * for that comes up to 40 ms late and the kernel keeps the data without us. */
 void tide_drain__hold(tide_conn *conn) {
   tide_listener *listener = conn->listener;
   int unsent = 0;
   if (!listener->draining || conn->holding || !conn->after_answer ||
       conn->state != TIDE_CONN_FIN)
     return;
-  ioctl(conn->fd, SIOCOUTQ, &unsent);
+  ioctl(conn->fd, SIOCOUTQNSD, &unsent);
   if (!conn->unread_seen && unsent <= 0)
     return;
   conn->holding = true;
@@ -142,7 +144,7 @@ static void review_holds(tide_listener *listener, uint64_t now) {
     next = conn->next;
     if (!conn->holding)
       continue;
-    ioctl(conn->fd, SIOCOUTQ, &unsent);
+    ioctl(conn->fd, SIOCOUTQNSD, &unsent);
     if (now >= conn->fin_until) {
       tide_conn__destroy(conn, false);
     } else if (!conn->unread_seen && unsent <= 0) {

@@ -1,6 +1,7 @@
 -- What asks for nothing holds nothing up, and what never ends is ended by force.
 local http = require "support.http_client"
 local http_app = require "support.http_app"
+local loop = require "support.loop"
 
 describe("the exit", function()
   it("is not held by idle connections", function()
@@ -33,6 +34,22 @@ describe("the exit", function()
     assert.equal("eof", conn:wait_close())
     assert.equal(0, (app:wait()))
     assert.is_true(app:seconds_to_end() < 1.9) -- linger, and a bound for a busy machine
+  end)
+
+  it("follows the last answer at once, though its ACK is late", function()
+    local best = math.huge
+    for _ = 1, 4 do
+      local app = http_app.start { linger = "0s" }
+      local conn = assert(http.connect(app.port))
+      conn:send_request("GET", "/slow?ms=100")
+      app:signal "TERM"
+      assert.equal(200, assert(conn:read_response()).status)
+      local answered = loop.now()
+      assert.equal(0, (app:wait()))
+      best = math.min(best, app.exited_at - answered)
+    end
+    -- a delayed ACK takes 40 ms; the best of four, for a busy machine
+    assert.is_true(best < 0.03, ("%.1f ms"):format(best * 1000))
   end)
 
   it("is not held by a client that has vanished from a handler", function()
