@@ -38,7 +38,8 @@ tidy_one() {
   local out
   # With asserts, whatever the build: they tell it what holds. What clang itself
   # counts ("3 warnings generated") goes to stderr.
-  if ! out=$(clang-tidy --quiet -p "$1" --extra-arg=-UNDEBUG "$2" 2>/dev/null) || [[ -n $out ]]; then
+  if ! out=$(clang-tidy --quiet -p "$1" --extra-arg=-UNDEBUG "$2" 2>/dev/null) ||
+    [[ -n $out ]]; then
     printf '%s\n' "$out"
     return 1
   fi
