@@ -47,15 +47,30 @@ Process.__index = Process
 
 -- ---- ports and directories ---------------------------------------------------
 
---- A TCP port of 127.0.0.1 on which nobody listens now.
----@return integer
-function M.free_port()
+-- Ports given so far: between giving one and its use anybody could get it again.
+local given = {}
+
+local function can_bind(port)
   local socket = uv.new_tcp()
-  assert(socket:bind("127.0.0.1", 0))
-  local port = socket:getsockname().port
+  -- libuv says that a port is in use only when it listens.
+  local free = socket:bind("127.0.0.1", port) and socket:listen(1, function() end)
   socket:close()
   uv.run("nowait")
-  return port
+  return free
+end
+
+--- A TCP port of 127.0.0.1 on which nobody listens now. It is below those that the
+--- kernel gives to clients, and random, so that tests at the same time do not meet.
+---@return integer
+function M.free_port()
+  for _ = 1, 100 do
+    local port = 10000 + string.unpack("I4", uv.random(4)) % 22000
+    if not given[port] and can_bind(port) then
+      given[port] = true
+      return port
+    end
+  end
+  error("found no free port", 0)
 end
 
 local directories = {}
