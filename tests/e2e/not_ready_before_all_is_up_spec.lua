@@ -37,8 +37,7 @@ describe("readiness", function()
     assert.matches(tostring(first.port), record.msg)
   end)
 
-  it("is 503 from the signal on while requests are still served, and hooks may use the own API",
-    function()
+  it("is 503 from the signal on while requests are still served", function()
     local app = proc.start { script = [[
       local tide = require "moontide"
       tide.config { shutdown = { linger = "1s" } }

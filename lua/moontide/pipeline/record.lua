@@ -84,7 +84,9 @@ local function what_happened(phase_run, entry)
   text = ("%s after %.3g s"):format(text, seconds)
   local limit = type(err) == "table" and err.limit
   if not limit then return text end
-  return ("%s: %s, %s"):format(text, limit, duration.format(err.seconds or seconds))
+  -- What it had is counted from the turn it began in: no closer than a millisecond to the setting.
+  local had = math.floor((err.seconds or seconds) * 1000 + 0.5) / 1000
+  return ("%s: %s, %s"):format(text, limit, duration.format(had))
 end
 
 --- A task did not end well. `fatal`: the first that ends the run, one ERROR record.
