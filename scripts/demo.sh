@@ -18,10 +18,12 @@ die() {
   exit 1
 }
 
-# A port of 127.0.0.1 that nobody uses now.
-free_port() {
-  lua5.4 -e 'local uv = require "luv" local t = uv.new_tcp()
-    t:bind("127.0.0.1", 0) print(t:getsockname().port)'
+# Two ports of 127.0.0.1 that nobody uses now.
+free_ports() {
+  lua5.4 -e 'local uv = require "luv"
+    local a, b = uv.new_tcp(), uv.new_tcp()
+    a:bind("127.0.0.1", 0) b:bind("127.0.0.1", 0)
+    print(a:getsockname().port, b:getsockname().port)'
 }
 
 # get NAME PATH: one request; NAME.code gets its status, or curl's own error:
@@ -47,8 +49,7 @@ echo "== install and build"
 scripts/setup.sh --build-only
 BUILD_TARGETS=moontide scripts/build.sh
 
-PORT=$(free_port)
-MANAGE=$(free_port)
+read -r PORT MANAGE <<<"$(free_ports)"
 export PORT MOONTIDE_MANAGE__PORT=$MANAGE MOONTIDE_LOG__FORMAT=json
 export MOONTIDE_STATE_DIR=$work/state
 echo "== start $app, application :$PORT, management :$MANAGE"
