@@ -57,12 +57,25 @@ void tide_lua_open_core(lua_State *L, tide_host *host) {
 }
 
 /* Errors in finalizers are warnings; they belong in the log, not on stderr. */
+/* A warning may come in pieces: the record is written with the last one. What
+ * is longer than the buffer is cut. */
 static void on_warning(void *arg, const char *message, int to_continue) {
+  static _Thread_local char text[512];
+  static _Thread_local size_t length;
   tide_host *host = arg;
-  tide_field field = TIDE_F_STR("warning", message);
-  (void)to_continue;
-  if (message[0] == '@') /* "@on", "@off": control messages */
+  tide_field field;
+  size_t piece = strlen(message);
+  if (length == 0 && !to_continue && message[0] == '@')
+    return; /* "@on", "@off": control messages */
+  if (piece >= sizeof text - length)
+    piece = sizeof text - length - 1;
+  memcpy(text + length, message, piece);
+  length += piece;
+  text[length] = '\0';
+  if (to_continue)
     return;
+  length = 0;
+  field = TIDE_F_STR("warning", text);
   tide_log_write(host->log, TIDE_LOG_WARN, "lua", "Lua warning", &field, 1);
 }
 

@@ -42,7 +42,7 @@ end
 local function on_main_error(err)
   if exit.is_exit(err) then return err end
   M.main.invalid = refused(err) and record.text(err) or nil
-  M.main.traceback = debug.traceback(record.text(err), 2)
+  M.main.traceback = record.stack(debug.traceback("", 2))
   return err
 end
 

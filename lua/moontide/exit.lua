@@ -31,12 +31,15 @@ end
 
 local native_exit = os.exit
 
--- The value that ends code which asked for the exit and cannot be parked.
-local Exit = { __tostring = function() return "os.exit was called" end }
+local PARKED = "os.exit was called"
 
---- Whether an error is only the end of a caller of os.exit.
+-- The value that ends code which asked for the exit and cannot be parked.
+local Exit = { __tostring = function() return PARKED end }
+
+--- Whether an error is only the end of a caller of os.exit, also as one sees it who awaited it.
 function M.is_exit(err)
-  return getmetatable(err) == Exit
+  if type(err) ~= "table" then return false end
+  return getmetatable(err) == Exit or (err.kind == "cancelled" and err.reason == PARKED)
 end
 
 --- Ends the process of a stock interpreter, whose streams and handlers are its own.
@@ -58,11 +61,7 @@ end
 --- Ends without a pipeline.
 ---@param reason tide.Reason
 function M.stop_at_once(reason)
-  local states = require "moontide.states"
-  states.move("draining", reason)
-  states.move("stopped", reason)
-  require("moontide.shutdown").code = M.for_reason(reason)
-  core.host.stop(M.for_reason(reason))
+  require("moontide.shutdown"):pass(reason, M.for_reason(reason))
 end
 
 --- Ends the running code by an error that nobody counts as one.
@@ -75,7 +74,7 @@ end
 local function park()
   local t = require("moontide.task").current()
   if t and t.body == coroutine.running() and coroutine.isyieldable() then
-    require("moontide.task.queue").leave "os.exit was called"
+    require("moontide.task.queue").leave(PARKED)
   end
   M.unwind()
 end

@@ -19,10 +19,11 @@ function M.last_words(text)
 end
 
 -- Why the process ends badly, in one line; nil when it does not.
-local function fatal_text(shutdown, code)
+local function fatal_text(shutdown, code, decisive)
   if code == 0 then return nil end
   local failure = shutdown.run_state and shutdown.run_state.failure
   local why = tostring(shutdown.reason)
+  if decisive then why = ("%s; then %s"):format(why, tostring(decisive)) end
   if failure then why = why .. "; " .. (failure.message or failure.name) end
   return ("exit %d: %s"):format(code, why)
 end
@@ -37,9 +38,10 @@ end
 --- Writes all of it; called once, when the last phase is over.
 ---@param shutdown moontide.Shutdown
 ---@param code integer
-function M.finish(shutdown, code)
+---@param decisive tide.Reason|nil a later reason, when the code is its
+function M.finish(shutdown, code, decisive)
   report(shutdown, code)
-  local text = fatal_text(shutdown, code)
+  local text = fatal_text(shutdown, code, decisive)
   if text then M.last_words(text) end
   local level = code == 0 and 1 or 3
   write(level, "lifecycle", "stopped", "exit_code", code, "reason", shutdown.reason.kind,

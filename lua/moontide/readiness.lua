@@ -109,9 +109,15 @@ function Check:result(ok, message, extra, latency)
   publish(self, math.floor(latency * 1000 + 0.5), extra)
 end
 
+local function call(self)
+  local passed, value, message = pcall(task.timeout, self.opts.timeout, self.fn)
+  if not passed and require("moontide.exit").is_exit(value) then self.over = true end
+  return passed, value, message
+end
+
 local function run_once(self)
   local began = now()
-  local ok, message, extra = judge(pcall(task.timeout, self.opts.timeout, self.fn))
+  local ok, message, extra = judge(call(self))
   local took = now() - began
   if not self.over then self:result(ok, message, extra, took) end
   return took

@@ -114,6 +114,13 @@ local function record_later(self, reason)
   write("the shutdown is under way; recorded: ", reason)
 end
 
+-- From here on a shutdown runs; what rises ends where it is, before it can fail for that.
+local function begin(self, reason)
+  self.reason, self.started_at = reason, core.clock.now()
+  self.completion = require("moontide.completion").new()
+  require("moontide.startup").cut("the process shuts down: " .. tostring(reason))
+end
+
 --- Starts the shutdown, once, and returns at once; later calls share the first run.
 ---@param what string|tide.Reason|{ reason: string|tide.Reason, from: string }|nil
 ---@return moontide.Completion
@@ -125,12 +132,28 @@ function M:run(what)
     record_later(self, reason)
     return self.completion
   end
-  self.reason, self.started_at = reason, core.clock.now()
-  self.completion = require("moontide.completion").new()
-  require("moontide.states").move("draining", reason)
+  local sequence = require "moontide.shutdown.sequence"
+  begin(self, reason)
+  sequence.arm(self) -- first: the total also bounds who observes the move
   write("shutdown: ", reason)
-  require("moontide.shutdown.sequence").start(self, from)
+  require("moontide.states").move("draining", reason)
+  sequence.start(self, from)
   return self.completion
+end
+
+--- Ends the process without the pipeline: the first reason's settings say so.
+---@param reason tide.Reason
+---@param code integer
+function M:pass(reason, code)
+  if self.completion then return record_later(self, reason) end
+  local states = require "moontide.states"
+  begin(self, reason)
+  write("exit without a shutdown: ", reason)
+  states.move("draining", reason)
+  states.move("stopped", reason)
+  self.code = code
+  self.completion:finish(code)
+  core.host.stop(code)
 end
 
 --- Skips to the phases that always run; a second SIGINT.

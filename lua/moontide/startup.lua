@@ -44,12 +44,17 @@ function M.start(opts, on_end)
   return M.runner
 end
 
---- Cancels what runs and starts nothing more; returns when it is over. For a task.
+--- Cancels what runs and starts nothing more.
 ---@param text string what the cancelled tasks are told
+function M.cut(text)
+  if M.running then M.run_state:stop("stop", text) end
+end
+
+--- As `cut`; returns when it is over. For a task.
+---@param text string
 function M.stop(text)
-  if not M.running then return end
-  M.run_state:stop("stop", text)
-  M.runner:join()
+  M.cut(text)
+  if M.running then M.runner:join() end
 end
 
 M.reset()

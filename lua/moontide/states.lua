@@ -1,6 +1,7 @@
 --- Moves of the lifecycle state, and who in Lua hears of them. The state itself is the core's.
 
 local core = require "moontide.core"
+local record = require "moontide.pipeline.record"
 
 local M = {}
 
@@ -12,12 +13,17 @@ function M.get()
   return core.state.get()
 end
 
+-- How long an observer may run, in seconds.
+local LIMIT = 1
+
+-- An observer is called in the middle of a move, and must not be able to hold it up: in a coroutine
+-- of its own it cannot await, os.exit ends only the observer, and one that spins is interrupted.
 local function tell(observer, from, to, reason)
-  local ok, err = xpcall(observer, debug.traceback, from, to, reason)
-  if not ok then
-    core.log.write(3, "lifecycle", "a state observer failed: " .. tostring(err),
-      "from", from, "to", to)
-  end
+  local co = core.coroutine.create(observer)
+  local ok, err = core.coroutine.resume(co, core.clock.now() + LIMIT, from, to, reason)
+  if ok or require("moontide.exit").is_exit(err) then return end
+  core.log.write(3, "lifecycle", "a state observer failed: " .. record.text(err), "from", from,
+    "to", to, "traceback", record.stack(debug.traceback(co)))
 end
 
 --- Moves on. A move to where it is already is none; a move back is ignored with a WARN.
@@ -40,7 +46,8 @@ function M.move(to, reason)
   return true
 end
 
---- Calls `fn(from, to, reason)` after each move. A failing observer is logged and disturbs nobody.
+--- Calls `fn(from, to, reason)` after each move. It cannot await (it may spawn). A failing observer
+--- is logged and disturbs nobody.
 ---@param fn fun(from: string, to: string, reason: any)
 ---@return fun() unsubscribe
 function M.on_state(fn)

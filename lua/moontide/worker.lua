@@ -50,7 +50,7 @@ local function run_batch(self)
   self.in_hand = core.clock.now()
   local traceback
   local ok, err = xpcall(self.fn, function(message)
-    traceback = debug.traceback(record.text(message), 2)
+    traceback = record.stack(debug.traceback("", 2))
     return message
   end, self.context)
   self.in_hand = nil

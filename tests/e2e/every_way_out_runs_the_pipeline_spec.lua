@@ -37,6 +37,26 @@ local ways = {
     script = "tide.startup:phase('a', function() os.exit(6) print 'went on' end)", code = 6,
     reason = "exit",
   },
+  ["os.exit(0) in a startup phase, which is no failure"] = {
+    script = "tide.startup:phase('a', function() os.exit(0) print 'went on' end)", code = 0,
+    reason = "exit",
+  },
+  ["os.exit in what tide.timeout runs"] = {
+    script = STAY .. "tide.timeout('1s', function() os.exit(7) end) print 'went on'", code = 7,
+    reason = "exit",
+  },
+  ["os.exit in a check, once"] = {
+    script = STAY .. "tide.check('c', { every = '10ms' }, function() os.exit(8) end)", code = 8,
+    reason = "exit",
+  },
+  ["os.exit in a state observer"] = {
+    script = STAY .. "tide.on_state(function(_, to) if to == 'ready' then os.exit(9) end end)",
+    code = 9, reason = "exit",
+  },
+  ["os.exit in an observer of the last state"] = {
+    script = STAY .. "tide.on_state(function() os.exit(9) end) tide.terminate()",
+    code = 9, reason = "actor%-system%-terminate",
+  },
   ["an error in the main chunk"] = {
     script = "local t = nil; t.x = 1", code = 1, reason = "uncaught%-error",
   },
@@ -82,6 +102,30 @@ describe("the shutdown pipeline runs at", function()
       end)]] }
     assert.equal(0, (app:wait()))
     assert.matches("hook admin\ncancelled: the process shuts down: admin\n", app:stdout())
+  end)
+end)
+
+describe("with run_by_process_exit off", function()
+  local OFF = HEAD .. "tide.config { shutdown = { run_by_process_exit = false } }\n"
+
+  for _, place in ipairs { "os.exit(5)", "tide.startup:phase('a', function() os.exit(5) end)" } do
+    it("nothing runs after " .. place, function()
+      local app = proc.start { script = OFF .. place }
+      assert.equal(5, (app:wait()))
+      assert.equal("", app:stdout())
+    end)
+  end
+end)
+
+describe("the record of an exit", function()
+  it("names the later reason that made the code", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.shutdown:on("leaves", function() os.exit(6) end)
+    ]] }
+    assert.equal(6, (app:wait()))
+    local last = app:wait_log { msg = "stopped" }
+    assert.equal("exit 6: script-end; then exit (code 6)", last.why)
   end)
 end)
 

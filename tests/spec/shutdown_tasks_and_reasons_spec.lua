@@ -184,7 +184,8 @@ describe("a shutdown", function()
     life:advance(1)
     assert.same({}, events)
     assert.equal("stopped", life.state)
-    assert.is_nil(life.tide.shutdown.reason)
+    assert.equal("actor-system-terminate", life.tide.shutdown.reason.kind)
+    assert.is_nil(life.tide.shutdown.run_state) -- no pipeline ran
   end)
 
   it("removes the wired tasks as one group, the terminator excepted", function()

@@ -27,9 +27,15 @@ M.milliseconds = milliseconds
 --- The text of any error value; a string's traceback is not part of it.
 ---@return string
 function M.text(err)
-  if err == nil then return "" end
   local ok, text = pcall(tostring, err)
   return ok and text or "(an error whose __tostring fails)"
+end
+
+--- A traceback without its first line.
+---@param traceback string of debug.traceback
+---@return string
+function M.stack(traceback)
+  return (traceback:gsub("^\n?stack traceback:\n", ""))
 end
 
 --- A phase begins: what the watchdog, systemd and a reader are told.
@@ -75,18 +81,25 @@ function M.task_skipped(phase_run, entry, why)
     "phase", phase_run.name, "task", entry.name, "outcome", "skipped", "why", why)
 end
 
+-- The time that the limit gave a late task, also when the loop was held up and it began late. The
+-- start is read with the turn it began in: no closer than a millisecond to the setting.
+local function had(entry, err)
+  local seconds = entry.deadline and math.max(0, entry.deadline - entry.started_at)
+  if entry.attempts > 1 or not seconds then seconds = err.seconds or 0 end
+  return math.floor(seconds * 1000 + 0.5) / 1000
+end
+
 local function what_happened(phase_run, entry)
   local err = entry.error
   local text = ("task %s of phase %s %s"):format(entry.name, phase_run.name,
     WORDS[entry.outcome] or entry.outcome)
-  local seconds = (entry.ended_at - entry.started_at)
   if entry.outcome == "failed" then return text .. ": " .. M.text(err) end
-  text = ("%s after %.3g s"):format(text, seconds)
-  local limit = type(err) == "table" and err.limit
-  if not limit then return text end
-  -- What it had is counted from the turn it began in: no closer than a millisecond to the setting.
-  local had = math.floor((err.seconds or seconds) * 1000 + 0.5) / 1000
-  return ("%s: %s, %s"):format(text, limit, duration.format(had))
+  local ms = milliseconds(entry)
+  text = ("%s after %.4g s"):format(text, ms / 1000)
+  if type(err) ~= "table" then return text end
+  if err.kind == "cancelled" and err.reason then return text .. ": " .. err.reason end
+  if not err.limit then return text end
+  return ("%s: %s, %s"):format(text, err.limit, duration.format(had(entry, err)))
 end
 
 --- A task did not end well. `fatal`: the first that ends the run, one ERROR record.
@@ -97,7 +110,8 @@ function M.task_failed(phase_run, entry, fatal)
     or "; the shutdown is aborted") end
   write(fatal and ERROR or WARN, "lifecycle", what,
     "phase", phase_run.name, "task", entry.name, "duration_ms", milliseconds(entry),
-    "attempts", entry.attempts, "outcome", entry.outcome, "error", M.text(entry.error),
+    "attempts", entry.attempts, "outcome", entry.outcome,
+    "error", entry.error == nil and entry.outcome ~= "failed" and "" or M.text(entry.error),
     "traceback", entry.traceback or "")
 end
 

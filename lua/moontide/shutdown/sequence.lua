@@ -51,12 +51,15 @@ end
 
 --- The code the process ends with.
 ---@param outcome string of the run
----@return integer
+---@return integer code
+---@return tide.Reason|nil decisive the later reason that made it so
 local function exit_code(shutdown, outcome)
   local codes = require "moontide.exit"
   local code = codes.for_reason(shutdown.reason)
+  if code ~= 0 then return code end
   for _, later in ipairs(shutdown.later) do
-    if code == 0 then code = codes.for_reason(later) end
+    code = codes.for_reason(later)
+    if code ~= 0 then return code, later end
   end
   if outcome == "failed" and code == 0 then code = codes.FAILED end
   local http = package.loaded["moontide.http"]
@@ -67,10 +70,10 @@ local function exit_code(shutdown, outcome)
 end
 
 local function ended(shutdown, outcome)
-  local code = exit_code(shutdown, outcome)
+  local code, decisive = exit_code(shutdown, outcome)
   require("moontide.states").move("stopped", shutdown.reason)
   shutdown.code = code
-  require("moontide.finish").finish(shutdown, code)
+  require("moontide.finish").finish(shutdown, code, decisive)
   shutdown.completion:finish(code)
   core.watchdog.total("shutdown", nil)
   core.host.stop(code)
@@ -89,13 +92,18 @@ local function check(runner)
   core.host.stop(1)
 end
 
+--- The time of the total runs from now on.
+function M.arm(shutdown)
+  local total = require("moontide.settings").shutdown(shutdown.reason).total
+  core.watchdog.total("shutdown", shutdown.started_at + total)
+  core.watchdog.total("startup", nil)
+end
+
 --- Begins; returns at once.
 ---@param shutdown moontide.Shutdown
 ---@param from string|nil the first phase to run
 function M.start(shutdown, from)
   local total = require("moontide.settings").shutdown(shutdown.reason).total
-  core.watchdog.total("shutdown", shutdown.started_at + total)
-  core.watchdog.total("startup", nil)
   if core.notify.active() then require("moontide.systemd").stopping(shutdown.reason, total) end
   shutdown.runner = task.start({
     name = "shutdown", scope = task.pipeline, kind = "pipeline", on_end = check,
