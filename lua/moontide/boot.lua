@@ -288,7 +288,6 @@ end
 -- In the main chunk of a process: what came before was the loading, and here it waits.
 local function park_main()
   local main = M.main
-  if main.described then exit.unwind() end
   main.parked = true
   exit.held = exit.held + 1
   local errors = seal_and_begin()
@@ -317,13 +316,24 @@ local function run_loop()
   return code
 end
 
+-- Who calls from where nobody can wait is told before any of it has happened.
+local function check_caller(module)
+  if module and M.main.parked then
+    site.fail "run_until_terminated is running already; it is called once, outside callbacks"
+  elseif not module and not task.current() then
+    site.fail "run_until_terminated waits: call it in the main chunk or a task, not in a callback"
+  end
+end
+
 --- Seals the pipelines, starts up, serves, and returns when the process is to end.
 ---@param opts { signals: string[] }|nil signals that shut down, beside SIGTERM and SIGINT
 ---@return integer|nil code in a stock interpreter
 function M.run_until_terminated(opts)
-  local names = opts and opts.signals
-  require("moontide.signals").install_process_hooks(names)
-  if core.host.mode == "module" then return run_loop() end
+  if M.main.described then exit.unwind() end
+  local module = core.host.mode == "module"
+  check_caller(module)
+  require("moontide.signals").install_process_hooks(opts and opts.signals)
+  if module then return run_loop() end
   park_main()
 end
 

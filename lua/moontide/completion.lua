@@ -48,6 +48,9 @@ local SelfWait = {
 ---@return integer code
 function Completion:await()
   if self.code then return self.code end
+  if not task.current() then
+    require("moontide.site").fail "the shutdown can be awaited in a task only, not in a callback"
+  end
   local what, name = waited_for()
   if what then
     error(setmetatable({ kind = "self_wait", message =
