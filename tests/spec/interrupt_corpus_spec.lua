@@ -9,6 +9,8 @@ core.host.watch()
 -- interrupted runs for ever, or for many seconds.
 local LATEST = 1.0
 local TOTAL = 0.4
+-- A process that has filled a gigabyte takes its time to give it back.
+local GONE = 3.0
 
 describe("the runaway", function()
   for _, case in ipairs(corpus.load()) do
@@ -28,7 +30,7 @@ describe("the runaway", function()
     else
       it(case.name .. " ends with the total at the latest", function()
         local result = corpus.run(case, TOTAL, 0.05)
-        assert.is_true(result.seconds < TOTAL + LATEST, result.seconds .. " s")
+        assert.is_true(result.seconds < TOTAL + GONE, result.seconds .. " s")
         if result.code == 0 then
           assert.truthy(result.output:find("came back", 1, true), result.output)
         else
