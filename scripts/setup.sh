@@ -15,7 +15,7 @@ build=(
 )
 test=(
   lua-busted lua-check libcmocka-dev clang-format clang-tidy # tests, lint
-  procps python3 python3-yaml systemd                        # e2e, examples
+  procps python3 python3-yaml systemd faketime               # e2e, examples
 )
 bench=(golang-go nginx-light nodejs)
 

@@ -59,6 +59,28 @@ describe("as PID 1", function()
     assert.matches("reaped", process:stdout())
   end)
 
+  it_contained("takes no exit code from a script's own children, while it reaps orphans", function()
+    local process = contain [[
+      local tide, uv = require "moontide", require "luv"
+      local function run(i)
+        local done, child = tide.event "exit", nil
+        child = uv.spawn("/bin/sh", { args = { "-c", "(sleep 0.01; exit 9) & exit " .. i } },
+          function(code) child:close() done:set(code) end)
+        return done:wait()
+      end
+      tide.spawn(function()
+        local right = 0
+        for i = 1, 40 do
+          if run(i) == i then right = right + 1 end
+        end
+        print("right", right)
+        os.exit(0)
+      end)
+    ]]
+    assert.equal(0, (process:wait()))
+    assert.matches("right\t40\n", process:stdout())
+  end)
+
   it_contained("shuts down on SIGTERM to PID 1", function()
     local process = contain(STAY)
     process:wait_stdout "(up)"

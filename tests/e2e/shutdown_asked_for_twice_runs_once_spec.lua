@@ -39,6 +39,20 @@ describe("a shutdown", function()
     assert.is_true(app.exited_at - app.started_at < 1) -- nothing in it waits
   end)
 
+  it("that was asked for before run_until_terminated is not waited for in vain", function()
+    local script = [[
+      local tide = require "moontide"
+      tide.shutdown:on("hook", function() io.stdout:write "hook\n" end)
+      tide.shutdown:run("admin")
+      tide.run_until_terminated()]]
+    local code, out = proc.run { script = script }
+    assert.equal(0, code)
+    assert.equal("hook\n", out)
+    local stock = proc.start_lua { script = script }
+    assert.equal(0, (stock:wait()))
+    assert.equal("hook\n", stock:stdout())
+  end)
+
   it("that is asked for by every signal at once exits once, and cleanly", function()
     local app = proc.start { script = [[
       local tide = require "moontide"
