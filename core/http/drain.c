@@ -20,7 +20,7 @@
 #define SO_BINDTOIFINDEX 62
 #endif
 
-#define GATE_STEP (5 * TIDE_MS)
+#define GATE_STEP (2 * TIDE_MS)
 #define EMPTYING_CAP (20 * TIDE_MS)
 /* How long until those that hold the drain are looked at again: twice as long
  * each time, for the first are done within a millisecond. */
@@ -61,13 +61,29 @@ static bool handshakes_under_way(const tide_listener *listener) {
          tide_diag__syn_recv(AF_INET6, listener->port) > 0;
 }
 
+/* Whether a gated socket may still get a connection. A SYN that found the
+ * socket just before the gate may not be counted yet, because another processor
+ * is at it: where clients came within the last second, it is asked twice. */
+static bool may_get_more(tide_listener *listener, uint64_t now) {
+  if (handshakes_under_way(listener)) {
+    listener->looked = false;
+    return true;
+  }
+  bool busy =
+      listener->accepted_at != 0 && now < listener->accepted_at + TIDE_SEC;
+  if (!busy || listener->looked)
+    return false;
+  listener->looked = true;
+  return true;
+}
+
 /* First the handshakes are counted, then the queue is emptied: what was under
  * way at the count is in the queue or still counted, never between. */
 static void step_unbind(tide_listener *listener) {
   tide_http *http = listener->http;
   uint64_t now = tide_http__now(http);
   bool wait =
-      listener->unbind == TIDE_GATED ? handshakes_under_way(listener) : true;
+      listener->unbind == TIDE_GATED ? may_get_more(listener, now) : true;
   if (listener->is_unix)
     wait = false;
   tide_listener__accept(listener, 65536);

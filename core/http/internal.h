@@ -170,8 +170,10 @@ typedef struct tide_listener {
 
   tide_unbind unbind;
   uint64_t unbind_until;
-  uint64_t drained; /* accepted after the gate */
-  bool draining;    /* idle connections are being closed */
+  uint64_t accepted_at; /* the last one */
+  bool looked;          /* a gated socket was found quiet once */
+  uint64_t drained;     /* accepted after the gate */
+  bool draining;        /* idle connections are being closed */
   bool told_drained;
   tide_conn *sweep; /* the next one to look at */
   int forced;

@@ -212,6 +212,7 @@ void tide_listener__accept(tide_listener *listener, int most) {
       return;
     }
     http->stats.accepted++;
+    listener->accepted_at = tide_http__now(http);
     listener->drained += listener->unbind != TIDE_BOUND;
     if (how == WELCOME)
       tide_conn__open(listener, fd);
