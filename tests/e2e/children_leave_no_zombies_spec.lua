@@ -2,7 +2,6 @@
 -- started them, and those that are started while stop signals rain.
 local loop = require "support.loop"
 local proc = require "support.process"
-local uv = require "luv"
 
 -- The states ("S", "Z", ...) of a process's children.
 local function children(pid)
