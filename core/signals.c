@@ -8,6 +8,7 @@
 #include "signals.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -89,6 +90,15 @@ int tide_signal_number(const char *name) {
 /* ---- the handler: async-signal-safe from here ------------------------------
  */
 
+/* The last words of a forced end, if the standard error takes them at once. */
+static void say_forced(void) {
+  static const char text[] = "moontide: third SIGINT: exit 130\n";
+  struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+  if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0 &&
+      write(out.fd, text, sizeof text - 1) < 0)
+    return; /* nobody left to tell */
+}
+
 static void on_signal(int number, siginfo_t *info, void *context) {
   int saved = errno;
   note *n = &notes[number];
@@ -98,8 +108,10 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   atomic_store(&n->sender_pid, from_user ? (int)info->si_pid : 0);
   atomic_store(&n->sender_uid, from_user ? (int)info->si_uid : -1);
   count = atomic_fetch_add(&n->count, 1) + 1;
-  if (number == SIGINT && count >= 3)
+  if (number == SIGINT && count >= 3) {
+    say_forced();
     _exit(130); /* the third Ctrl-C: whatever else hangs, this does not */
+  }
   if (number == SIGTERM || number == SIGINT) {
     watchdog = atomic_load(&watchdog_to_wake);
     if (watchdog != NULL)

@@ -38,8 +38,8 @@ static void read_value(lua_State *L, int index, tide_field *field) {
   }
 }
 
-/* write(level, component, message, k1, v1, ...); a pair beyond the 64th is left
- * out. */
+/* write(level, component, message, k1, v1, ...); a pair whose value is nil is
+ * left out, and one beyond the 64th. */
 static int log_write(lua_State *L) {
   tide_log *log = tide_lua_host(L)->log;
   tide_log_level level = (tide_log_level)luaL_checkinteger(L, 1);
@@ -52,6 +52,8 @@ static int log_write(lua_State *L) {
   if (!tide_log_enabled(log, level))
     return 0;
   for (int i = 4; i < top && count < MAX_FIELDS; i += 2) {
+    if (lua_isnil(L, i + 1))
+      continue;
     fields[count].key = luaL_checkstring(L, i);
     read_value(L, i + 1, &fields[count]);
     count++;

@@ -11,7 +11,7 @@ local INFO = 1
 local M = {}
 
 local function age(since)
-  return since and ("%.1f"):format(core.clock.now() - since) or ""
+  return since and ("%.1f"):format(core.clock.now() - since)
 end
 
 local function dump_pipeline(pipeline)
@@ -34,8 +34,9 @@ local function dump_pipeline(pipeline)
 end
 
 local function dump_task(t)
-  write(INFO, "dump", ("task %s: %s"):format(t.name or "?", t.waiting_on or t.state),
-    "site", t:site(), "seconds", age(t.started_at), "traceback", t:traceback() or "")
+  local doing = (t.waiting_on or t.state):gsub("^task task ", "task ")
+  write(INFO, "dump", ("%s: %s"):format(t.name or "a task", doing), "kind", t.kind or nil,
+    "site", t:site(), "seconds", age(t.started_at), "traceback", t:traceback())
 end
 
 local MAX = 200
@@ -57,8 +58,8 @@ local function dump_handles()
   local uv = package.loaded["moontide.uv"]
   if not (uv and uv.handles) then return end
   for _, handle in ipairs(uv.handles()) do
-    write(INFO, "dump", "handle " .. tostring(handle.kind or handle),
-      "site", tostring(handle.site or ""))
+    write(INFO, "dump", ("open handle: %s%s"):format(handle.type,
+      handle.active and "" or ", not active"), "site", handle.site)
   end
 end
 

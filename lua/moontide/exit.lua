@@ -123,9 +123,12 @@ function M.on_uncaught(kind, err, fields)
   if M.is_exit(err) then return end
   fields = fields or {}
   local text, stack = split(record.text(err))
+  if stack == "" and text == tostring(core.coroutine.interrupted) then
+    stack = record.stack(core.coroutine.traceback() or "")
+  end
   M.uncaught[kind] = (M.uncaught[kind] or 0) + 1
   write(3, "lifecycle", ("uncaught error (%s): %s"):format(kind, text), "kind", kind,
-    "task", fields.task or "", "traceback", fields.traceback or stack)
+    "task", fields.task, "traceback", fields.traceback or (stack ~= "" and stack or nil))
   if policy(kind) == "log" then return end
   -- It may have been interrupted for a stop signal that the loop could not take up: it came first.
   core.signals.deliver()

@@ -40,7 +40,7 @@ function M.move(to, reason)
     return false
   end
   core.log.write(1, "lifecycle", "lifecycle.state.changed", "from", from, "to", to,
-    "reason", reason and tostring(reason) or "")
+    "reason", reason and tostring(reason))
   local copy = table.move(observers, 1, #observers, 1, {})
   for _, observer in ipairs(copy) do tell(observer.fn, from, to, reason) end
   return true

@@ -57,6 +57,7 @@ local function run_batch(self)
   self.batches = self.batches + 1
   if ok then return self.heart:beat() end
   if task.is_cancelled(err) or exit.is_exit(err) then error(err, 0) end
+  if err == core.coroutine.interrupted then traceback = core.coroutine.traceback() end
   self.failures = self.failures + 1
   core.log.write(3, "worker", ("worker %s: a batch failed: %s"):format(self.name,
     record.text(err)), "worker", self.name, "failures", self.failures, "traceback", traceback)
@@ -72,18 +73,34 @@ local function loop(self)
   end
 end
 
+-- Ends a batch that has had its time, before the next phase begins: cancelled, its cleanup may
+-- still await for a grace. What it waited for goes to the log.
+local function break_off(self, waited, limit)
+  local worker = self.task
+  core.log.write(2, "worker", ("worker %s: its batch is broken off after %s (%s)"):format(self.name,
+    duration.format(math.floor(waited * 1000 + 0.5) / 1000), limit), "worker", self.name,
+    "traceback", worker:traceback())
+  worker:cancel("the worker's drain is over")
+  pcall(task.shield, task.grace, worker.join, worker)
+end
+
 -- An idle worker is woken by the end; one with a batch in hand gets its time.
 local function stop(self)
   self.stopping = true
   self.heart:stop()
-  if not self.task then return end
-  if self.idle then self.task:cancel("the worker has nothing in hand") end
-  local ok = pcall(task.timeout, self.opts.drain, function() self.task:join() end)
-  if not ok and self.task.state ~= "done" then
-    self.task:cancel("the worker's drain is over")
-    error(("worker %s did not finish its batch in %s"):format(self.name,
-      duration.format(self.opts.drain)), 0)
+  local worker = self.task
+  if not worker then return end
+  if self.idle then worker:cancel("the worker has nothing in hand") end
+  local began = core.clock.now()
+  local ok, err = pcall(task.timeout, self.opts.drain, worker.join, worker)
+  if ok or worker.state == "done" then return end
+  local waited = core.clock.now() - began
+  local limit = type(err) == "table" and err.limit
+  if waited >= self.opts.drain or not limit then
+    limit = "its drain of " .. duration.format(self.opts.drain)
   end
+  break_off(self, waited, limit)
+  error(("worker %s did not finish its batch in %s"):format(self.name, limit), 0)
 end
 
 local function detail_of(self)
@@ -104,7 +121,7 @@ end
 local function begin(self)
   if self.stopping then return end
   self.task = background.scope:start({
-    name = "worker " .. self.name, kind = "worker", on_end = ended(self), detached_errors = true,
+    name = "worker " .. self.name, kind = "worker", site = self.site, on_end = ended(self), detached_errors = true,
   }, loop, self)
 end
 

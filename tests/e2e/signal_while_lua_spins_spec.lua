@@ -60,6 +60,9 @@ describe("SIGTERM while Lua spins in", function()
       local took = app:seconds_to_end()
       assert.is_true(took >= 0.9 and took < 4, took .. " s")
       assert.truthy(app:wait_log { msg = "stopped", reason = "process-terminate" })
+      if place == "a luv callback" then -- nothing but the traceback names the culprit
+        assert.matches("app.lua:1:", app:wait_log { kind = "luv callback" }.traceback)
+      end
       if place ~= "the main chunk" then
         assert.truthy(app:stdout():find("stopped", 1, true), app:stderr())
       end

@@ -142,7 +142,7 @@ describe("other signals", function()
     app:wait_ready()
     app:signal "HUP"
     app:signal "QUIT"
-    app:wait_log { component = "dump", msg = "task task 1: sleep" }
+    app:wait_log { component = "dump", msg = "task 1: sleep" }
     assert.is_true(app:is_running())
     app:signal "TERM"
     assert.equal(0, (app:wait()))

@@ -55,6 +55,24 @@ describe("a worker", function()
     assert.equal("failed", entry.outcome)
   end)
 
+  it("that is cancelled has cleaned up before the next phase begins, also when the total cuts it",
+    function()
+      app({ every = "1s", drain = "30s" }, function(tide)
+        pcall(tide.sleep, 60)
+        tide.shield("500ms", function() tide.sleep(0.4) end)
+        events[#events + 1] = "cleaned"
+        tide.sleep(0)
+      end)
+      life.tide.shutdown:set_phase_timeout("service-stop", "3s")
+      life:advance(1)
+      life:signal "SIGTERM"
+      life:advance(6)
+      assert.same({ "begin", "cleaned", "after" }, events)
+      local record = life:logged({ message = "broken off after 3s" })[1]
+      assert.matches("the timeout of phase service%-stop", record.message)
+      assert.matches("worker_finishes_its_batch_spec", record.fields.traceback)
+    end)
+
   it("goes on after a batch that raised, and beats only for one that did not", function()
     local n = 0
     app({ every = "1s", stale_after = "5s" }, function()

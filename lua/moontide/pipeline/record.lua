@@ -111,8 +111,8 @@ function M.task_failed(phase_run, entry, fatal)
   write(fatal and ERROR or WARN, "lifecycle", what,
     "phase", phase_run.name, "task", entry.name, "duration_ms", milliseconds(entry),
     "attempts", entry.attempts, "outcome", entry.outcome,
-    "error", entry.error == nil and entry.outcome ~= "failed" and "" or M.text(entry.error),
-    "traceback", entry.traceback or "")
+    "error", (entry.error ~= nil or entry.outcome == "failed") and M.text(entry.error) or nil,
+    "traceback", entry.traceback)
 end
 
 --- All faults of a phase in one ERROR record; the first stands for them in the run.

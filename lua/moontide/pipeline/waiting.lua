@@ -54,7 +54,7 @@ local function report(run)
   for _, phase_run in ipairs(run.active) do
     if now() - phase_run.phase.started_at >= M.every - 0.001 then
       write(1, "lifecycle", M.line(phase_run), "phase", phase_run.name,
-        "task", (M.running(phase_run)[1] or {}).name or "")
+        "task", (M.running(phase_run)[1] or {}).name)
     end
   end
 end

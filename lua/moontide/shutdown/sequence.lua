@@ -88,7 +88,7 @@ end
 local function check(runner)
   if runner.outcome == "ok" then return end
   write(record.levels.ERROR, "lifecycle", "the shutdown failed inside the host: "
-    .. record.text(runner.error), "traceback", runner.stack or "")
+    .. record.text(runner.error), "traceback", runner.stack)
   core.host.stop(1)
 end
 
