@@ -46,10 +46,10 @@ local function on_main_error(err)
   return err
 end
 
--- Reports what makes the script unusable, and ends: nothing has started yet.
-local function refuse(errors)
+-- Reports why nothing can start (the script is unusable, or a port is taken), and ends.
+local function refuse(errors, code)
   for _, message in ipairs(errors) do write(3, "lifecycle", message) end
-  local code = exit.invalid_code()
+  code = code or exit.invalid_code()
   require("moontide.finish").last_words(("exit %d: %s"):format(code, errors[1]))
   core.state.move("stopped") -- without a record: the errors are all that is said
   shutdown.code = code
@@ -169,10 +169,7 @@ local function begin()
   apply_config()
   if core.notify.active() then require("moontide.systemd").watch() end
   local ok, err = pcall(open_http)
-  if not ok then
-    write(3, "lifecycle", record.text(err))
-    return fail_startup(record.text(err))
-  end
+  if not ok then return refuse({ record.text(err) }, 1) end
   startup.start(require("moontide.settings").startup(), startup_ended)
 end
 

@@ -129,6 +129,7 @@ describe("a port in use", function()
       tide.http.listen { port = %d } ]]):format(first.port))
     assert.equal(1, code, err)
     assert.is_truthy(err:find(tostring(first.port), 1, true), err)
+    assert.equal(1, select(2, err:gsub("\n", "")), err) -- and nothing else
   end)
 
   it("of the management listener, too", function()
