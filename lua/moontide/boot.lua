@@ -157,11 +157,10 @@ end
 
 local function open_http()
   local http = package.loaded["moontide.http"]
-  if core.host.flags.manage and config.get("manage") ~= false then
-    http = require "moontide.http"
-    http.manage_open()
-  end
   if http then http.bind_all() end
+  if core.host.flags.manage and config.get("manage") ~= false then
+    require("moontide.http").manage_open()
+  end
 end
 
 -- Begins to rise; in a task.

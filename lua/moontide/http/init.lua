@@ -185,7 +185,7 @@ local function bind(server)
   http.configure(server.listener, settings(server.opts))
   must(http.bind(server.listener))
   server.bound = true
-  core.log.write(1, "http", "bound", "listener", server.name, "address", (server:address()))
+  core.log.write(0, "http", "bound", "listener", server.name, "address", (server:address()))
 end
 
 local function listen(server)
