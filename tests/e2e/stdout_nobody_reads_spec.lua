@@ -23,8 +23,12 @@ describe("standard output that nobody reads", function()
     local app = start [[
       local tide = require "moontide"
       tide.config { shutdown = { timeout = "1s" }, manage = false }
-      io.stdout:setvbuf("full", 1 << 20)
-      tide.shutdown:on("talk", function() io.write(("x"):rep(200000)) end)]]
+      tide.shutdown:on("talk", function()
+        io.stdout:setvbuf "full"
+        io.write(("x"):rep(65536)) -- as much as a pipe takes
+        io.flush()
+        io.write "left over"
+      end)]]
     assert.equal(1, (app:wait(10)))
   end)
 end)
