@@ -48,6 +48,7 @@ static void note_address(tide_listener *listener) {
   }
   getnameinfo(&address.any, length, host, sizeof host, NULL, 0, NI_NUMERICHOST);
   bool v6 = address.any.sa_family == AF_INET6;
+  listener->is_v6 = v6;
   listener->port = ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port);
   snprintf(listener->address, sizeof listener->address,
            v6 ? "[%s]:%d" : "%s:%d", host, listener->port);

@@ -155,6 +155,7 @@ typedef struct tide_listener {
   bool listening;
   bool paused; /* too many connections, or no file descriptor left */
   bool is_unix;
+  bool is_v6;
   uint64_t inode; /* of a Unix socket we made */
   uint64_t device;
   uint16_t port; /* the real one */
