@@ -121,7 +121,8 @@ end
 local function begin(self)
   if self.stopping then return end
   self.task = background.scope:start({
-    name = "worker " .. self.name, kind = "worker", site = self.site, on_end = ended(self), detached_errors = true,
+    name = "worker " .. self.name, kind = "worker", site = self.site,
+    on_end = ended(self), detached_errors = true,
   }, loop, self)
 end
 
