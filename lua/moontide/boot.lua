@@ -51,6 +51,7 @@ local function refuse(errors, code)
   for _, message in ipairs(errors) do write(3, "lifecycle", message) end
   code = code or exit.invalid_code()
   require("moontide.finish").last_words(("exit %d: %s"):format(code, errors[1]))
+  task.root:cancel "the script cannot be used"
   core.state.move("stopped") -- without a record: the errors are all that is said
   shutdown.code = code
   core.host.stop(code)
@@ -193,7 +194,7 @@ end
 
 local function main_failed(t)
   local main = M.main
-  if exit.is_exit(t.error) then return end
+  if exit.is_exit(t.error) or shutdown.is_complete() then return end
   if shutdown.is_running() and t.outcome == "cancelled" then return end
   if main.invalid and not (M.begun or shutdown.is_running()) then
     return refuse { main.invalid }

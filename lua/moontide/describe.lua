@@ -20,13 +20,14 @@ local M = {}
 ---@field budgets { startup: tide.BudgetReport, shutdown: tide.BudgetReport }
 ---@field warnings string[]
 
--- Turns the loop until the main chunk has ended: it may await.
+-- Turns the loop until the main chunk has ended: it may await. The tasks that it leaves do not run.
 local function run_main(chunk)
   local main = boot.main
   main.described = true
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
     timeout = boot.MAIN_LIMIT, limit = "the main chunk's limit", detached_errors = true,
+    on_end = function() task.root:cancel "the script is only looked at" end,
   }, chunk)
   while not main.task.outcome do
     task.pump()
@@ -38,7 +39,8 @@ end
 -- What a failed main chunk tells; nil when it ended well, or asked for the end.
 local function failure_of(t)
   if t.outcome == "ok" or exit.is_exit(t.error) then return nil end
-  return { record.text(t.error) }
+  local place = t.outcome ~= "failed" and (t.stack or ""):match "\t([^\t\n]-:%d+: )"
+  return { (place or "") .. record.text(t.error) }
 end
 
 ---@param path string

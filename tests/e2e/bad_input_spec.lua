@@ -57,6 +57,15 @@ describe("a script that is wrong", function()
     end)
   end
 
+  it("starts no task of a script that is refused", function()
+    local code, _, out = run [[
+local tide = require "moontide"
+tide.shutdown:phase("flush", { after = "servce-stop" })
+tide.spawn(function() print "must not run" end)]]
+    assert.equal(78, code)
+    assert.equal("", out)
+  end)
+
   it("prints nothing beside the message", function()
     local code, err = run("local x =\nlocal")
     assert.equal(78, code)

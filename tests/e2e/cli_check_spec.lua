@@ -33,6 +33,26 @@ describe("check", function()
     assert.not_matches("must not run", out .. err)
   end)
 
+  it("runs no task that the main chunk spawned", function()
+    local code, out = check([[
+      local tide = require "moontide"
+      tide.spawn(function() print "must not run" end)
+      tide.root:spawn(function() print "must not run" end)
+    ]])
+    assert.equal(0, code)
+    assert.not_matches("must not run", out)
+  end)
+
+  it("says where a main chunk spins", function()
+    local code, _, err = check [[
+      require("moontide").timeout("200ms", function()
+        while true do end
+      end)
+    ]]
+    assert.equal(78, code)
+    assert.matches("app.lua:%d: interrupted: ", err)
+  end)
+
   it("binds no port", function()
     local server = proc.start { script = [[
 local tide = require "moontide"

@@ -182,10 +182,12 @@ function M.fits(report, grace, prestop)
   if fits then
     result.message = ("fits the grace period of %s: %s"):format(format(grace), sum)
   else
-    result.message = (
-      "does not fit the grace period of %s: %s (%s); raise the grace period to %s, or set"
-      .. " shutdown.timeout to %s"):format(format(grace), sum, report.total_origin,
-      format(needed), format(math.max(0, grace - prestop - 1)))
+    result.message = ("does not fit the grace period of %s: %s (%s); raise the grace period to %s")
+      :format(format(grace), sum, report.total_origin, format(needed))
+    local left = grace - prestop - 1
+    if left > 0 then
+      result.message = ("%s, or set shutdown.timeout to %s"):format(result.message, format(left))
+    end
   end
   local quiet = prestop + (report.linger or 0)
   if quiet < LAME_DUCK then
