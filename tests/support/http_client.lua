@@ -38,6 +38,15 @@ M.default_timeout = 10
 local Connection = {}
 Connection.__index = Connection
 
+-- How the server ended the connection. libuv makes an EOF of a reset that comes together with data;
+-- but only a connection closed in good order still has a peer. (One that we have half closed
+-- ourselves has none either way.)
+local function how_closed(self, err)
+  if err then return err:match("^%u+") end
+  local reset = self.is_tcp and not self.half_closed and not self.socket:getpeername()
+  return reset and "ECONNRESET" or "eof"
+end
+
 --- Connects to a TCP port of 127.0.0.1, or to a Unix socket when given a path.
 ---@param where integer|string
 ---@param options? { host?: string, timeout?: number }
@@ -52,7 +61,7 @@ function M.connect(where, options)
     self.socket = uv.new_pipe(false)
     self.socket:connect(where, connected)
   else
-    self.socket = uv.new_tcp()
+    self.socket, self.is_tcp = uv.new_tcp(), true
     self.socket:connect(options.host or "127.0.0.1", where, connected)
   end
   loop.try(function() return result end, options.timeout or M.default_timeout)
@@ -64,7 +73,7 @@ function M.connect(where, options)
     if data then
       self.buffer = self.buffer .. data
     else
-      self.closed = err and err:match("^%u+") or "eof"
+      self.closed = how_closed(self, err)
     end
   end)
   return self
@@ -205,6 +214,7 @@ end
 --- Ends our half: the server sees EOF, its answer can still come.
 function Connection:half_close()
   local done
+  self.half_closed = true
   self.socket:shutdown(function() done = true end)
   loop.try(function() return done end, M.default_timeout)
 end
