@@ -15,7 +15,7 @@ static const char guard_key, originals_key;
  * time. */
 static uint64_t to_deadline(const tide_host *host, lua_Number seconds) {
   uint64_t at, now;
-  if (!(seconds > 0) || seconds > 1e9)
+  if (!(seconds > 0) || seconds > 1e10)
     return 0;
   at = (uint64_t)(seconds * (lua_Number)TIDE_SEC);
   if (!host->clock.is_virtual)

@@ -12,8 +12,8 @@ static tide_watchdog *watchdog_of(lua_State *L) {
 static uint64_t to_ns(lua_Number seconds) {
   if (!(seconds > 0))
     return 0;
-  if (seconds > 1e9) /* thirty years: never, and no overflow */
-    seconds = 1e9;
+  if (seconds > 1e10) /* never, and no overflow; a faked clock may be at 2e9 */
+    seconds = 1e10;
   return (uint64_t)(seconds * (lua_Number)TIDE_SEC);
 }
 

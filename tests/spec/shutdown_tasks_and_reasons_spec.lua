@@ -175,6 +175,29 @@ describe("a shutdown", function()
     assert.is_true(tasks.count < 100)
   end)
 
+  it("refuses late tasks that would wait for nothing, or for each other", function()
+    local messages = {}
+    app(function(tide)
+      tide.shutdown:task("service-stop", "registers", function()
+        for name, opts in pairs { a = { after = "b" }, b = { after = "b" }, c = { skip_on = "x" } } do
+          local ok, message = pcall(function()
+            tide.shutdown:task("cluster-leave", name, opts, note(name))
+          end)
+          messages[name] = not ok and message
+        end
+        tide.shutdown:task("cluster-leave", "b", note "b")
+        tide.shutdown:task("cluster-leave", "a", { after = "b" }, note "a")
+      end)
+    end)
+    life:signal "SIGTERM"
+    life:advance(1)
+    assert.same({ "b", "a" }, events)
+    assert.matches("unknown task \"b\"", messages.a)
+    assert.matches("waits for itself", messages.b)
+    assert.matches("unknown reason \"x\"", messages.c)
+    assert.equal(0, life.code)
+  end)
+
   it("leaves without a pipeline where run_by_terminate is off", function()
     app(function(tide)
       tide.config { shutdown = { run_by_terminate = false, terminate_host = false } }

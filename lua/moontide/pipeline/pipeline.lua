@@ -103,36 +103,6 @@ local function check_name(self, tasks, name)
   end
 end
 
---- Registers a task to a phase.
----@param phase string
----@param name string unique in the phase
----@param opts table|function|nil { timeout = duration, after = task, skip_on = { reasons } }
----@param fn function|nil
----@return moontide.TaskHandle|nil
----@return string|nil message "phase service-stop has already run"
-function Pipeline:task(phase, name, opts, fn)
-  if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
-  local tasks = phase_of(self, phase)
-  check_name(self, tasks, name)
-  local what = ("%s task %q"):format(self.kind, name)
-  if opts ~= nil and type(opts) ~= "table" then
-    site.fail(("%s: the options must be a table, not a %s"):format(what, type(opts)))
-  end
-  if type(fn) ~= "function" then
-    site.fail(("%s: the task must be a function, not a %s"):format(what, type(fn)))
-  end
-  local checked = opts and registry.check_options(opts, what) or {}
-  return self:add(phase, name, checked, fn)
-end
-
---- Registers a task of the host's own; `opts.detail` gives the text for the waiting line.
-function Pipeline:builtin_task(phase, name, fn, opts)
-  opts = opts or {}
-  opts.builtin = true
-  opts.site = opts.site or "moontide"
-  return self:add(phase, name, opts, fn)
-end
-
 -- The name of a task that comes round to itself by `after`, or nil.
 local function circle(tasks, entry)
   local seen, at = {}, entry
@@ -158,6 +128,46 @@ local function fault_of(tasks, entry)
       return ": skip_on: " .. suggest.unknown("reason", kind, reasons.names())
     end
   end
+end
+
+-- What is added to a sealed pipeline is checked at once; the names it gives must be there by now.
+local function refuse_fault(handle, what)
+  local fault = fault_of(handle.phase, handle.entry)
+  if not fault then return end
+  handle:cancel()
+  site.fail(what .. fault)
+end
+
+--- Registers a task to a phase.
+---@param phase string
+---@param name string unique in the phase
+---@param opts table|function|nil { timeout = duration, after = task, skip_on = { reasons } }
+---@param fn function|nil
+---@return moontide.TaskHandle|nil
+---@return string|nil message "phase service-stop has already run"
+function Pipeline:task(phase, name, opts, fn)
+  if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
+  local tasks = phase_of(self, phase)
+  check_name(self, tasks, name)
+  local what = ("%s task %q"):format(self.kind, name)
+  if opts ~= nil and type(opts) ~= "table" then
+    site.fail(("%s: the options must be a table, not a %s"):format(what, type(opts)))
+  end
+  if type(fn) ~= "function" then
+    site.fail(("%s: the task must be a function, not a %s"):format(what, type(fn)))
+  end
+  local checked = opts and registry.check_options(opts, what) or {}
+  local handle, message = self:add(phase, name, checked, fn)
+  if handle and self.sealed and opts then refuse_fault(handle, what) end
+  return handle, message
+end
+
+--- Registers a task of the host's own; `opts.detail` gives the text for the waiting line.
+function Pipeline:builtin_task(phase, name, fn, opts)
+  opts = opts or {}
+  opts.builtin = true
+  opts.site = opts.site or "moontide"
+  return self:add(phase, name, opts, fn)
 end
 
 --- Checks what could not be checked at registration: names of other tasks and of reasons.
