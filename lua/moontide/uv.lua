@@ -52,12 +52,19 @@ function M.guard(uv)
   return uv
 end
 
+-- A closed handle is still a key here between its finalizer and the next collection; luv then no
+-- longer takes it for one.
+local function is_open(handle)
+  local ok, closing = pcall(handle.is_closing, handle)
+  return ok and not closing
+end
+
 --- The open handles of scripts: a list of { handle, site, type, active }.
 ---@return { handle: userdata, site: string, type: string, active: boolean }[]
 function M.handles()
   local list = {}
   for handle, site in pairs(sites) do
-    if not handle:is_closing() then
+    if is_open(handle) then
       list[#list + 1] = {
         handle = handle, site = site, type = handle:get_type(), active = handle:is_active(),
       }
