@@ -5,6 +5,7 @@
 
 local background = require "moontide.background"
 local core = require "moontide.core"
+local duration = require "moontide.duration"
 local fail = require("moontide.site").fail
 local options = require "moontide.options"
 local record = require "moontide.pipeline.record"
@@ -71,9 +72,14 @@ local function log_turn(self, was)
     "check", self.name, "critical", self.opts.critical)
 end
 
+-- What the core says itself; a member of this name in a check's table is left out.
+local RESERVED = { ok = true, critical = true, stale = true }
+
 local function body_of(self, latency_ms, extra)
   local body = {}
-  for key, value in pairs(extra or {}) do body[key] = value end
+  for key, value in pairs(extra or {}) do
+    if not RESERVED[key] then body[key] = value end
+  end
   body.latencyMs = latency_ms
   if not self.ok then body.error = self.message end
   return body
@@ -90,11 +96,8 @@ end
 
 local function publish(self, latency_ms, extra)
   local text
-  if self.ok and not extra then
-    text = ("\"latencyMs\":%d"):format(latency_ms)
-  else
-    text = M.members(body_of(self, latency_ms, extra))
-  end
+  if extra or not self.ok then text = M.members(body_of(self, latency_ms, extra)) end
+  text = text or ("\"latencyMs\":%d"):format(latency_ms) -- alone, or beside what JSON cannot say
   local opts = self.opts
   core.health.set(self.name, self.ok, opts.critical, text, now() + PERIODS * opts.every)
 end
@@ -119,6 +122,9 @@ local function run_once(self)
   local began = now()
   local ok, message, extra = judge(call(self))
   local took = now() - began
+  if not ok and took >= self.opts.timeout then
+    message = ("%s (the check's timeout is %s)"):format(message, duration.format(self.opts.timeout))
+  end
   if not self.over then self:result(ok, message, extra, took) end
   return took
 end

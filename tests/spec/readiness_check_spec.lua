@@ -26,6 +26,16 @@ describe("a readiness check", function()
     assert.matches("\"latencyMs\":0", life.health.db.extra)
   end)
 
+  it("has one ok in its body, whatever its table says, and none that JSON cannot say", function()
+    result = { { ok = false, depth = 3 } }
+    assert.is_true(app().health.db.ok)
+    assert.not_matches("ok", life.health.db.extra)
+    result = { { depth = print } }
+    life:advance(5)
+    assert.is_true(life.health.db.ok)
+    assert.equal("\"latencyMs\":0", life.health.db.extra)
+  end)
+
   it("counts its first result at once, the later ones in a row", function()
     result = { nil, "refused" }
     app { every = "5s", failures = 3, successes = 2 }

@@ -179,7 +179,8 @@ describe("a shutdown", function()
     local messages = {}
     app(function(tide)
       tide.shutdown:task("service-stop", "registers", function()
-        for name, opts in pairs { a = { after = "b" }, b = { after = "b" }, c = { skip_on = "x" } } do
+        local tries = { a = { after = "b" }, b = { after = "b" }, c = { skip_on = "x" } }
+        for name, opts in pairs(tries) do
           local ok, message = pcall(function()
             tide.shutdown:task("cluster-leave", name, opts, note(name))
           end)
