@@ -50,11 +50,7 @@ local function main(path)
   local records = read(path)
   assert(records[1], "no JSON records in " .. path)
   local rows, first, last = {}, math.huge, -math.huge
-  local attempts = {} -- by phase, the most that a task of it needed
   for _, record in ipairs(records) do
-    if record.phase and record.attempts then
-      attempts[record.phase] = math.max(attempts[record.phase] or 1, record.attempts)
-    end
     local text, from = entry(record)
     if text then
       rows[#rows + 1] = { text = text, from = from, to = record.at, order = #rows, record = record }
@@ -67,7 +63,7 @@ local function main(path)
   end)
   for _, row in ipairs(rows) do
     local ms = row.record.duration_ms
-    local tried = attempts[row.record.phase] or 1
+    local tried = row.record.attempts or 1
     local note = tried > 1 and (" (%d attempts)"):format(tried) or ""
     print(("%7.3f s |%s| %9s  %s%s"):format(row.from - first, bar(row.from, row.to, first, last),
       ms and ("%.0f ms"):format(ms) or "", row.text, note))

@@ -44,6 +44,15 @@ function M.phase_begins(phase_run)
   if phase_run.pending > 0 then phase_run.run:status("phase " .. phase_run.name) end
 end
 
+-- The most that one of its tasks was tried.
+local function attempts(phase_run)
+  local most = 1
+  for _, entry in ipairs(phase_run.list) do
+    if entry.attempts > most then most = entry.attempts end
+  end
+  return most
+end
+
 --- A phase is over.
 function M.phase_ended(phase_run)
   local phase, run = phase_run.phase, phase_run.run
@@ -51,8 +60,9 @@ function M.phase_ended(phase_run)
   core.watchdog.phase(nil)
   local level = phase.outcome == "failed" and WARN or INFO
   write(level, "lifecycle", run.kind .. " phase " .. phase.outcome,
-    "phase", phase_run.name, "duration_ms", milliseconds(phase), "tasks", count,
-    "failed", phase_run.failures, "skipped", phase_run.skipped, "outcome", phase.outcome)
+    "phase", phase_run.name, "duration_ms", milliseconds(phase),
+    "attempts", attempts(phase_run), "tasks", count, "failed", phase_run.failures,
+    "skipped", phase_run.skipped, "outcome", phase.outcome)
 end
 
 --- A phase that has no tasks.
