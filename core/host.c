@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "http/http.h"
+#include "lua/arena.h"
 #include "lua/lua.h"
 #include "pump.h"
 
@@ -353,6 +354,7 @@ void tide_free(tide_host *host) {
     tide_notify_close(host->notify);
   if (host->log != NULL)
     tide_log_close(host->log, host->log_close_timeout);
+  tide_arena_free(host->arena);
   free(atomic_load(&host->drain_reason));
   free(host->last_error);
   free(host->name);

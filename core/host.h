@@ -38,6 +38,7 @@ struct tide_host {
   uv_loop_t own_loop;
   uv_loop_t *loop;
   lua_State *L;
+  struct tide_arena *arena; /* of a state of our own (lua/arena.h) */
   bool owns_loop;
   bool owns_lua;
   unsigned flags;

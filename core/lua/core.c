@@ -1,8 +1,10 @@
 /* core.c: the table `moontide.core`, and how a Lua state gets its host. */
 #include <lualib.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena.h"
 #include "lua.h"
 
 /* Where a state's host is found; the address is the key. */
@@ -108,14 +110,28 @@ static int setup(lua_State *L) {
   return 0;
 }
 
+/* An error outside of any call: Lua aborts after this. */
+static int on_panic(lua_State *L) {
+  const char *message = lua_tostring(L, -1);
+  fprintf(stderr, "moontide: error outside of a protected call: %s\n",
+          message != NULL ? message : "(no text)");
+  return 0;
+}
+
+static int make_state(tide_host *host) {
+  host->arena = tide_arena_new();
+  host->L = lua_newstate(tide_arena_alloc, host->arena);
+  if (host->L == NULL)
+    return UV_ENOMEM;
+  lua_atpanic(host->L, on_panic);
+  host->owns_lua = true;
+  return 0;
+}
+
 int tide_lua_setup(tide_host *host) {
   host->L = host->options.lua;
-  if (host->L == NULL) {
-    host->L = luaL_newstate();
-    if (host->L == NULL)
-      return UV_ENOMEM;
-    host->owns_lua = true;
-  }
+  if (host->L == NULL && make_state(host) != 0)
+    return UV_ENOMEM;
   lua_pushcfunction(host->L, setup);
   lua_pushlightuserdata(host->L, host);
   if (!tide_host__enter(host, 1, 0, TIDE_ENTER_UNBOUNDED)) {
