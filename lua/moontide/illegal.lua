@@ -4,7 +4,7 @@
 --- with it. Only chosen values are held against anybody: a default that does not fit
 --- is clipped where it is used.
 local duration = require("moontide.duration")
-local suggest = require("moontide.suggest")
+local suggest = require("moontide.lazy")("moontide.suggest")
 
 local M = {}
 
@@ -138,8 +138,9 @@ end
 
 --- The names in shutdown.reasons: kinds of reasons, and phases to skip.
 local function unknown_in_reasons(subject)
-  local reasons, messages = require("moontide.reason"), {}
   local chosen, kinds = subject.config.named("shutdown.reasons"), {}
+  if next(chosen) == nil then return nil end
+  local reasons, messages = require("moontide.reason"), {}
   for kind in pairs(chosen) do kinds[#kinds + 1] = kind end
   table.sort(kinds)
   for _, kind in ipairs(kinds) do

@@ -1,7 +1,6 @@
 --- The names of settings: which exist, which was meant, what they are called in
 --- the environment. Pure; beside `config`, which holds the values.
 local schema = require("moontide.config.schema")
-local suggest = require("moontide.suggest")
 
 local M = {}
 
@@ -15,8 +14,8 @@ M.named = schema.named
 for _, row in ipairs(schema.keys) do
   local key = row[1]
   M.rows[key] = row
-  local group = key:match("^(.*)%.")
-  if group then M.groups[group] = true end
+  local dot = key:find(".", 1, true) -- there is at most one
+  if dot then M.groups[key:sub(1, dot - 1)] = true end
 end
 for group in pairs(schema.named) do M.groups[group] = true end
 
@@ -44,43 +43,12 @@ function M.names()
   return names
 end
 
---- The keys of other groups whose last part is `key`: "timeout" alone is likely
---- to be meant as "startup.timeout" or "shutdown.timeout".
-local function same_tail(key)
-  local found = {}
-  for _, row in ipairs(schema.keys) do
-    if row[1]:sub(-#key - 1) == "." .. key then found[#found + 1] = ("\"%s\""):format(row[1]) end
-  end
-  return #found > 0 and table.concat(found, " or ") or nil
-end
-
---- The same for a key under a chosen name, told apart from its table.
-local function unknown_named(key, named)
-  local field = key:match("[^.]+$")
-  local where, hint, names = key:sub(1, -#field - 2), schema.hints[field], {}
-  for i, row in ipairs(named) do names[i] = row[1] end
-  if hint and suggest.nearest(hint, names) == hint then
-    return ("%s: unknown key \"%s\"; did you mean \"%s\"?"):format(where, field, hint)
-  end
-  return ("%s: %s"):format(where, suggest.unknown("key", field, names))
-end
-
 --- "unknown key ..." with the nearest right one, spelled by `spell`.
 ---@param key string
 ---@param spell? fun(key: string): string
 ---@return string message
 function M.unknown(key, spell)
-  local named = schema.named[key:match("^(%a+%.%a+)%.[^.]+%.[^.]+$")]
-  if named then return unknown_named(key, named) end
-  local names = M.names()
-  for group in pairs(M.groups) do names[#names + 1] = group end
-  table.sort(names)
-  local tail = not key:find(".", 1, true) and same_tail(key)
-  local near = suggest.nearest(key, names)
-  if near then near = ("\"%s\""):format(spell and spell(near) or near) end
-  near = tail or near
-  if near then return ("unknown key \"%s\"; did you mean %s?"):format(key, near) end
-  return suggest.unknown("key", key, names)
+  return require("moontide.config.unknown")(key, spell)
 end
 
 --- What a key is called in the environment.

@@ -2,12 +2,12 @@
 
 local core = require "moontide.core"
 local events = require "moontide.http.events"
-local exchange = require "moontide.http.exchange"
+local lazy = require "moontide.lazy"
 local queue = require "moontide.task.queue"
 local scheduler = require "moontide.task.scheduler"
 local task = require "moontide.task"
 
-local answer = exchange.answer
+local exchange = lazy "moontide.http.exchange"
 local broken, reply, text = core.http.broken, core.http.reply, core.http.text
 local run, start_task, root = scheduler.run, task.start, task.root
 local write_log = core.log.write
@@ -74,6 +74,17 @@ local function abort(slot, why)
   if t then t:cancel(why) end
 end
 
+-- What all answers need comes with the first request, not with the start.
+local answer
+local handlers = { wake = events.wake, abort = abort, unbound = events.unbound }
+
+function handlers.start(...)
+  answer = exchange.answer
+  handlers.start = start
+  core.http.set_handlers(handlers)
+  return start(...)
+end
+
 local function body_of(handler)
   return function(x)
     local a, b, c = handler(x, x)
@@ -110,7 +121,6 @@ function M.set_timeout(seconds)
   end
 end
 
-core.http.set_handlers { start = start, wake = events.wake, abort = abort,
-  unbound = events.unbound }
+core.http.set_handlers(handlers)
 
 return M

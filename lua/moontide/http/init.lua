@@ -7,13 +7,12 @@ local core = require "moontide.core"
 local config = require "moontide.config"
 local duration = require "moontide.duration"
 local events = require "moontide.http.events"
-local exchange = require "moontide.http.exchange"
 local servers = require "moontide.http.server"
-local suggest = require "moontide.suggest"
+local suggest = require "moontide.lazy" "moontide.suggest"
 local task = require "moontide.task"
 
 local http = core.http
-local M = { error = exchange.raise }
+local M = {}
 
 ---@type moontide.Server[] of the application
 M.servers = {}
@@ -244,6 +243,13 @@ function M.bind_all()
   for _, server in ipairs(M.servers) do
     if not server.bound then bind(server) end
   end
+end
+
+--- Ends a handler with this answer: `tide.http.error(404, "no such order")`.
+---@param status integer
+---@param message string
+function M.error(status, message)
+  require("moontide.http.exchange").raise(status, message)
 end
 
 --- Accepts connections from now on; again harmless.

@@ -2,7 +2,7 @@
 
 local core = require "moontide.core"
 local dispatch = require "moontide.http.dispatch"
-local suggest = require "moontide.suggest"
+local suggest = require "moontide.lazy" "moontide.suggest"
 
 local http = core.http
 

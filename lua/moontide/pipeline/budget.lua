@@ -1,7 +1,6 @@
 --- What time each phase has, where that comes from, and what the whole can take.
 --- Pure. It computes and judges nothing: `illegal` says what cannot be.
 local duration = require("moontide.duration")
-local retry = require("moontide.retry")
 
 local M = {}
 
@@ -100,7 +99,7 @@ local function phase_budget(node, config, kind, total, minimum)
   end
   budget.timeout, budget.origin = timeout, origin
   budget.worst = timeout
-  if retry.is_policy(node.on_fail) then
+  if type(node.on_fail) == "table" then
     budget.retry = node.on_fail
     budget.worst = math.min(node.on_fail:worst_case(timeout), total)
   end

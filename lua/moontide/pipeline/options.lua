@@ -1,8 +1,7 @@
 --- Reads the options of a phase: strict, so that a slip is an error and not a
 --- setting that nobody hears of. Pure.
 local duration = require("moontide.duration")
-local retry = require("moontide.retry")
-local suggest = require("moontide.suggest")
+local suggest = require("moontide.lazy")("moontide.suggest")
 
 local M = {}
 
@@ -71,7 +70,8 @@ local function read_mode(value)
 end
 
 local function read_on_fail(value)
-  if value == "exit" or value == "warn" or retry.is_policy(value) then return value end
+  if value == "exit" or value == "warn" then return value end
+  if require("moontide.retry").is_policy(value) then return value end
   return nil, ("on_fail is \"exit\", \"warn\" or tide.retry{...}, not %s"):format(show(value))
 end
 

@@ -2,7 +2,7 @@
 ---
 --- `names` is `tide.phases`: the names of the shutdown phases as constants, so
 --- that a slip of the keyboard is an error where it is made.
-local suggest = require("moontide.suggest")
+local suggest = require("moontide.lazy")("moontide.suggest")
 
 local M = {}
 

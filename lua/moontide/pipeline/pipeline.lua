@@ -6,7 +6,7 @@
 local record = require "moontide.pipeline.record"
 local registry = require "moontide.pipeline.registry"
 local site = require "moontide.site"
-local suggest = require "moontide.suggest"
+local suggest = require "moontide.lazy" "moontide.suggest"
 
 local M = {}
 

@@ -4,7 +4,7 @@
 -- swept when they are the majority, so that registering and withdrawing for ever stays flat.
 
 local fail = require("moontide.site").fail
-local suggest = require "moontide.suggest"
+local suggest = require "moontide.lazy" "moontide.suggest"
 
 local M = {}
 
