@@ -240,6 +240,7 @@ static bool sleep_until(tide_watchdog *watchdog, uint64_t next) {
 
 static void *run(void *arg) {
   tide_watchdog *watchdog = arg;
+  pthread_setname_np(pthread_self(), "tide-watchdog");
   while (!atomic_load(&watchdog->stopping)) {
     uint64_t next = look(watchdog);
     if (sleep_until(watchdog, next))
@@ -261,8 +262,6 @@ static int start_thread(tide_watchdog *watchdog) {
   rc = pthread_create(&watchdog->thread, &attributes, run, watchdog);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
-  if (rc == 0)
-    pthread_setname_np(watchdog->thread, "tide-watchdog");
   return rc == 0 ? 0 : uv_translate_sys_error(rc);
 }
 

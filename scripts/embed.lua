@@ -22,27 +22,28 @@ local function bytes(code)
   return table.concat(lines, ",\n")
 end
 
+local paths = {}
+for _, path in ipairs(arg) do
+  if path:sub(-4) == ".lua" then paths[#paths + 1] = path end
+end
+table.sort(paths, function(a, b) return module_name(a) < module_name(b) end)
+
 local chunks, entries = {}, {}
-table.sort(arg)
-for i = 1, #arg do
-  local path = arg[i]
-  if path:sub(-4) == ".lua" and path ~= arg[0] then
-    local file = assert(io.open(path, "rb"))
-    local source = file:read("a")
-    file:close()
-    local name = module_name(path)
-    local chunk = assert(load(source, "@moontide/" .. path:sub(#root + 11), "t"))
-    local code = slim(string.dump(chunk))
-    assert(load(code, name, "b"))
-    local id = #entries + 1
-    chunks[id] = ("static const unsigned char chunk_%d[] = {\n%s};\n"):format(id, bytes(code))
-    entries[id] = ("  {\"%s\", chunk_%d, sizeof chunk_%d},"):format(name, id, id)
-  end
+for id, path in ipairs(paths) do
+  local file = assert(io.open(path, "rb"))
+  local source = file:read("a")
+  file:close()
+  local name = module_name(path)
+  local chunk = assert(load(source, "@moontide/" .. path:sub(#root + 11), "t"))
+  local code = slim(string.dump(chunk))
+  assert(load(code, name, "b"))
+  chunks[id] = ("static const unsigned char chunk_%d[] = {\n%s};\n"):format(id, bytes(code))
+  entries[id] = ("  {\"%s\", chunk_%d, sizeof chunk_%d},"):format(name, id, id)
 end
 
 local file = assert(io.open(out, "wb"))
 file:write("/* Made by scripts/embed.lua from lua/; not to be edited. */\n",
   "#include \"lua/embedded.h\"\n", table.concat(chunks),
   "const tide_embedded tide__embedded[] = {\n", table.concat(entries, "\n"),
-  "\n  {0, 0, 0},\n};\n")
+  "\n};\n", "const size_t tide__embedded_count = ", #entries, ";\n")
 file:close()

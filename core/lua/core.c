@@ -19,7 +19,10 @@ tide_host *tide_host__of(lua_State *L) {
 }
 
 void tide_lua_newlib(lua_State *L, tide_host *host, const luaL_Reg *functions) {
-  lua_newtable(L);
+  int count = 0;
+  while (functions[count].name != NULL)
+    count++;
+  lua_createtable(L, 0, count + 8); /* and a constant or two */
   lua_pushlightuserdata(L, host);
   luaL_setfuncs(L, functions, 1);
 }

@@ -1,5 +1,4 @@
-/* The Lua library as bytecode, made by scripts/embed.lua; sorted by path, ended
- * by an entry without a name. */
+/* The Lua library as bytecode, made by scripts/embed.lua; sorted by name. */
 #ifndef TIDE_EMBEDDED_H
 #define TIDE_EMBEDDED_H
 
@@ -12,5 +11,6 @@ typedef struct tide_embedded {
 } tide_embedded;
 
 extern const tide_embedded tide__embedded[];
+extern const size_t tide__embedded_count;
 
 #endif

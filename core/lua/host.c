@@ -131,6 +131,20 @@ static int hrtime(lua_State *L) {
   return 1;
 }
 
+/* host.where(level) -> source, short source, line; nothing above the stack. What
+ * debug.getinfo says, without a table: it is asked for each phase. The source of
+ * a C function is "=[C]". */
+static int where(lua_State *L) {
+  lua_Debug info;
+  if (!lua_getstack(L, (int)luaL_checkinteger(L, 1), &info))
+    return 0;
+  lua_getinfo(L, "Sl", &info);
+  lua_pushlstring(L, info.source, info.srclen);
+  lua_pushstring(L, info.short_src);
+  lua_pushinteger(L, info.currentline);
+  return 3;
+}
+
 static void push_flags(lua_State *L, const tide_host *host) {
   static const struct {
     const char *name;
@@ -188,6 +202,7 @@ void tide_lua_open_host(lua_State *L, tide_host *host) {
       {"loadfile", load_file},
       {"hrtime", hrtime},
       {"environ", environ_table},
+      {"where", where},
       {NULL, NULL},
   };
   tide_lua_newlib(L, host, functions);

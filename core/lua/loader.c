@@ -14,12 +14,13 @@
 /* ---- the library -----------------------------------------------------------
  */
 
+static int by_name(const void *name, const void *entry) {
+  return strcmp(name, ((const tide_embedded *)entry)->name);
+}
+
 static const tide_embedded *find_embedded(const char *name) {
-  const tide_embedded *entry;
-  for (entry = tide__embedded; entry->name != NULL; entry++)
-    if (strcmp(entry->name, name) == 0)
-      return entry;
-  return NULL;
+  return bsearch(name, tide__embedded, tide__embedded_count,
+                 sizeof tide__embedded[0], by_name);
 }
 
 static bool file_exists(const char *path) {

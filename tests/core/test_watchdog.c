@@ -302,11 +302,15 @@ static uint64_t status_of_thread(const char *key, int base) {
 static void the_thread_blocks_every_signal(void **state) {
   tide_watchdog_options options = {0};
   tide_watchdog *watchdog;
-  uint64_t mask;
+  uint64_t mask = 0;
+  int looks;
   sigset_t now;
   (void)state;
   assert_int_equal(tide_watchdog_start(&watchdog, &options), 0);
-  mask = status_of_thread("SigBlk:", 16);
+  for (looks = 0; mask == 0 && looks < 5000; looks++) {
+    usleep(1000); /* it gives itself its name */
+    mask = status_of_thread("SigBlk:", 16);
+  }
   assert_true(mask & UINT64_C(1) << (SIGTERM - 1));
   assert_true(mask & UINT64_C(1) << (SIGRTMAX - 1));
   /* And this thread has its mask back. */

@@ -91,7 +91,8 @@ function Server:route(method, pattern, ...)
   if self.composed then
     error(name .. ": routes are declared before the server listens", 2)
   end
-  local id = dispatch.add(name, compose(handler, chain), caller_site())
+  local where = self.opts.manage and "moontide" or caller_site()
+  local id = dispatch.add(name, compose(handler, chain), where)
   local ok, message = http.route(self.listener, method, pattern, id, opts.stream or false,
     opts.body_limit or 0)
   if not ok then error(message, 2) end
