@@ -28,6 +28,17 @@ local function fatal_text(shutdown, code, decisive)
   return ("exit %d: %s"):format(code, why)
 end
 
+-- A log that overflowed would swallow the report as well: its reader gets half of the time that is
+-- kept for the end to catch up before it, the rest comes after it.
+local function make_room(shutdown)
+  if core.log.dropped() == 0 then return end
+  local half = require("moontide.config").get "log.close_timeout" / 2
+  local run = shutdown.run_state
+  if run then half = math.min(half, math.max(0, run.total_end - core.clock.now()) / 2) end
+  core.log.flush(half)
+  core.host.set_log_timeout(half)
+end
+
 local function report(shutdown, code)
   local ok, err = xpcall(function()
     require("moontide.observe.report").finish(require "moontide.startup", shutdown, code)
@@ -40,6 +51,7 @@ end
 ---@param code integer
 ---@param decisive tide.Reason|nil a later reason, when the code is its
 function M.finish(shutdown, code, decisive)
+  make_room(shutdown)
   report(shutdown, code)
   local text = fatal_text(shutdown, code, decisive)
   if text then M.last_words(text) end
