@@ -156,9 +156,10 @@ TIDE_API const char *tide_last_error(const tide_host *host);
 
 /* The host's Lua state, to call into with tide_call. [loop] */
 TIDE_API struct lua_State *tide_lua(tide_host *host);
-/* lua_pcall with a traceback, watched like all Lua of the host. The function
- * and its arguments are on the stack of tide_lua. Returns 0, or TIDE_ELUA with
- * tide_last_error and the stack as it was below the function. [loop] */
+/* lua_pcall with a traceback. The function and its arguments are on the stack
+ * of tide_lua. With TIDE_INTERRUPT, and once the host has started, it has two
+ * seconds, like a callback; then it is interrupted. Returns 0, or TIDE_ELUA
+ * with tide_last_error and the stack as it was below the function. [loop] */
 TIDE_API int tide_call(tide_host *host, int nargs, int nresults);
 
 /* Frees it all: closes handles, runs an own loop dry, closes an own Lua state.

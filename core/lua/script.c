@@ -76,9 +76,13 @@ lua_State *tide_lua(tide_host *host) {
   return host->L;
 }
 
+/* Before the start nobody waits for the loop, and a command of the program's
+ * (check, healthcheck) may take its time. */
 int tide_call(tide_host *host, int nargs, int nresults) {
   int top = lua_gettop(host->L) - nargs - 1;
-  if (!tide_host__enter(host, nargs, nresults, TIDE_ENTER_UNBOUNDED))
+  uint64_t deadline =
+      host->started ? TIDE_ENTER_CALLBACK : TIDE_ENTER_UNBOUNDED;
+  if (!tide_host__enter(host, nargs, nresults, deadline))
     return fail(host, TIDE_ELUA, top);
   return 0;
 }

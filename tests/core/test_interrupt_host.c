@@ -73,6 +73,29 @@ static void a_scripts_own_function_is_left_in_place(void **state) {
   lua_close(L);
 }
 
+/* A call of the embedder's into a host that has started has two seconds. */
+static void a_call_that_spins_is_ended(void **state) {
+  tide_host *host = new_host(NULL, TIDE_INTERRUPT);
+  lua_State *L = tide_lua(host);
+  int top = lua_gettop(L);
+  uint64_t began, took;
+  (void)state;
+  assert_int_equal(tide_load_buffer(host, "empty", "", 0), 0);
+  assert_int_equal(tide_start(host), 0);
+  assert_int_equal(luaL_loadstring(L, "while true do pcall(error) end"), 0);
+  began = tide_clock_mono();
+  assert_int_equal(tide_call(host, 0, 0), TIDE_ELUA);
+  took = tide_clock_mono() - began;
+  assert_int_equal(lua_gettop(L), top);
+  assert_non_null(strstr(tide_last_error(host), "interrupted"));
+  assert_true(took >= 2 * TIDE_SEC && took < 4 * TIDE_SEC);
+  assert_int_equal(luaL_loadstring(L, "return 7"), 0);
+  assert_int_equal(tide_call(host, 0, 1), 0); /* the next has its own time */
+  assert_int_equal(lua_tointeger(L, -1), 7);
+  lua_pop(L, 1);
+  tide_free(host);
+}
+
 /* A total that passes is the embedder's business: without a callback, nothing
  * ends this process. */
 static void a_total_does_not_end_an_embedder(void **state) {
@@ -122,6 +145,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_state_of_the_callers_gets_its_functions_back),
       cmocka_unit_test(a_scripts_own_function_is_left_in_place),
+      cmocka_unit_test(a_call_that_spins_is_ended),
       cmocka_unit_test(a_total_does_not_end_an_embedder),
       cmocka_unit_test(signals_are_as_they_were),
       cmocka_unit_test(a_hundred_hosts_come_and_go),
