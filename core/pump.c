@@ -69,8 +69,11 @@ void tide_host__uncaught(tide_host *host, const char *kind) {
   lua_insert(L, -2);
   lua_pushstring(L, kind);
   lua_insert(L, -2);
-  if (!tide_host__enter(host, 2, 0, TIDE_ENTER_CALLBACK))
-    log_uncaught(host, "uncaught handler");
+  if (tide_host__enter(host, 2, 0, TIDE_ENTER_CALLBACK))
+    return;
+  /* Whatever else depends on the library hangs on its error path too. */
+  log_uncaught(host, "uncaught handler");
+  tide_host__stop(host, 1);
 }
 
 /* ---- the queue's turns -----------------------------------------------------

@@ -32,11 +32,4 @@ function M.start(name, kind, fn, ...)
   return M.scope:start({ name = name, kind = kind, detached_errors = true }, fn, ...)
 end
 
--- What happened to a background task that should never end, for the log.
-function M.report(t, what)
-  if t.outcome == "ok" or t.outcome == "cancelled" then return end
-  core.log.write(3, "lifecycle", ("%s ended: %s"):format(what, tostring(t.error)),
-    "task", t.name, "outcome", t.outcome)
-end
-
 return M

@@ -10,7 +10,7 @@ local site = require "moontide.site"
 local startup = require "moontide.startup"
 local task = require "moontide.task"
 
-local write = core.log.write
+local write, protected = core.log.write, pcall
 
 local M = {}
 
@@ -27,7 +27,8 @@ M.main = { parked = false }
 -- Whether the library refused what the script gave it: the error was raised by a function of the
 -- library, and not one that passes on somebody's failure.
 local function refused(err)
-  if type(err) == "table" and err.kind then return err.kind == "invalid" end
+  local kind = type(err) == "table" and rawget(err, "kind")
+  if kind then return kind == "invalid" end
   for level = 3, 12 do
     local info = debug.getinfo(level, "S")
     if not info then return false end
@@ -204,10 +205,19 @@ local function main_failed(t)
   if not shutdown.is_running() then fail_startup(record.text(t.error)) end
 end
 
-local function main_ended(t)
+local function settle_main(t)
   if t.outcome ~= "ok" then return main_failed(t) end
   local errors = seal_and_begin()
   if errors then refuse(errors) end
+end
+
+-- Nothing else would ever end a process that fails here, as when a script took away what the
+-- library needs of Lua.
+local function main_ended(t)
+  local ok, err = protected(settle_main, t)
+  if ok then return end
+  write(3, "lifecycle", "the host failed at the end of the main chunk", "error", err)
+  core.host.stop(exit.FAILED)
 end
 
 -- ---- what the host calls ------------------------------------------------------------------------

@@ -39,7 +39,7 @@ local Exit = { __tostring = function() return PARKED end }
 --- Whether an error is only the end of a caller of os.exit, also as one sees it who awaited it.
 function M.is_exit(err)
   if type(err) ~= "table" then return false end
-  return getmetatable(err) == Exit or (err.kind == "cancelled" and err.reason == PARKED)
+  return getmetatable(err) == Exit or rawget(err, "reason") == PARKED
 end
 
 --- Ends the process of a stock interpreter, whose streams and handlers are its own.

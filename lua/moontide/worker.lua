@@ -95,7 +95,7 @@ local function stop(self)
   local ok, err = pcall(task.timeout, self.opts.drain, worker.join, worker)
   if ok or worker.state == "done" then return end
   local waited = core.clock.now() - began
-  local limit = type(err) == "table" and err.limit
+  local limit = task.is_cancelled(err) and err.limit
   if waited >= self.opts.drain or not limit then
     limit = "its drain of " .. duration.format(self.opts.drain)
   end

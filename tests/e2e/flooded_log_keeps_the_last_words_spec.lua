@@ -1,5 +1,5 @@
--- A script that logs faster than anybody reads fills the ring; the report and the record of the exit
--- come all the same, once the reader is back.
+-- A script that logs faster than anybody reads fills the ring; the report and the record of the
+-- exit come all the same, once the reader is back.
 local proc = require "support.process"
 
 local SCRIPT = [[
@@ -14,8 +14,8 @@ describe("a log that overflowed", function()
     local path = proc.temp_dir() .. "/app.lua"
     proc.write_file(path, SCRIPT)
     -- The shell's reader begins to read when the ring has long been full.
-    local pipe = io.popen(("MOONTIDE_MANAGE__PORT=0 timeout 20 %s %s 2>&1 | (sleep 0.7; cat)"):format(
-      os.getenv "MOONTIDE", path))
+    local pipe = io.popen(("MOONTIDE_MANAGE__PORT=0 timeout 20 %s %s 2>&1 | (sleep 0.7; cat)")
+      :format(os.getenv "MOONTIDE", path))
     local text = pipe:read "a"
     pipe:close()
     assert.matches("\"dropped\":%d+", text)

@@ -25,7 +25,7 @@ local fresh, fresh_slot
 
 local function log_failure(t)
   write_log(3, "http", "handler failed", "route", t.name, "outcome", t.outcome,
-    "error", tostring(t.error), "traceback", t.stack or "")
+    "error", require("moontide.pipeline.record").text(t.error), "traceback", t.stack)
 end
 
 -- A handler that ended without having answered.

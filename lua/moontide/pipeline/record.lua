@@ -5,6 +5,7 @@
 
 local core = require "moontide.core"
 local duration = require "moontide.duration"
+local task = require "moontide.task"
 
 local write = core.log.write
 
@@ -24,11 +25,17 @@ local function milliseconds(item)
 end
 M.milliseconds = milliseconds
 
---- The text of any error value; a string's traceback is not part of it.
+-- How long the __tostring of an error value may run, in seconds.
+local TEXT_LIMIT = 0.1
+
+--- The text of any error value; a string's traceback is not part of it. The value is the script's:
+--- its __tostring may raise or spin, and neither may reach who writes the record.
 ---@return string
 function M.text(err)
-  local ok, text = pcall(tostring, err)
-  return ok and text or "(an error whose __tostring fails)"
+  if type(err) == "string" then return err end
+  local co = core.coroutine.create(tostring)
+  local ok, text = core.coroutine.resume(co, core.clock.now() + TEXT_LIMIT, err)
+  return ok and text or ("(a %s whose __tostring fails)"):format(type(err))
 end
 
 --- A traceback without its first line.
@@ -106,8 +113,8 @@ local function what_happened(phase_run, entry)
   if entry.outcome == "failed" then return text .. ": " .. M.text(err) end
   local ms = milliseconds(entry)
   text = ("%s after %.4g s"):format(text, ms / 1000)
-  if type(err) ~= "table" then return text end
-  if err.kind == "cancelled" and err.reason then return text .. ": " .. err.reason end
+  if not task.is_cancelled(err) then return text end
+  if err.kind == "cancelled" then return text .. ": " .. err.reason end
   if not err.limit then return text end
   return ("%s: %s, %s"):format(text, err.limit, duration.format(had(entry, err)))
 end
