@@ -21,6 +21,7 @@
 #include "http/http.h"
 #include "lua/arena.h"
 #include "lua/lua.h"
+#include "native_exit.h"
 #include "pump.h"
 
 #define SHUTDOWN_TOTAL_DEFAULT (40 * TIDE_SEC)
@@ -255,6 +256,7 @@ void tide_host__stop(tide_host *host, int code) {
  * time (closing a large Lua state takes longer than a drain). */
 static void end_process(tide_host *host) {
   int code = host->exit_code;
+  tide_native_exit_release(host);
   fflush(NULL);
   tide_log_flush(host->log, host->log_close_timeout);
 #ifdef TIDE_FULL_TEARDOWN
@@ -273,6 +275,8 @@ int tide_run(tide_host *host) {
   if (!host->started)
     return TIDE_ESTATE;
   host->running = true;
+  if (host->flags & TIDE_EXIT)
+    tide_native_exit_watch(host);
   while (!host->stopped)
     uv_run(host->loop, UV_RUN_DEFAULT);
   host->running = false;
