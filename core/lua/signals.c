@@ -42,8 +42,8 @@ static int watch(lua_State *L) {
     lua_pushboolean(L, 1);
     return 1;
   }
-  lua_pushnil(L);
-  lua_pushfstring(L, "%s cannot be handled: %s", luaL_tolstring(L, 1, NULL),
+  lua_pushnil(L); /* nothing but the message may follow it */
+  lua_pushfstring(L, "%s cannot be handled: %s", lua_tostring(L, 1),
                   tide_strerror(rc));
   return 2;
 }

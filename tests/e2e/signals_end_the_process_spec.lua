@@ -94,6 +94,25 @@ describe("a stop signal", function()
   end)
 end)
 
+describe("SIGTERM in the middle of startup", function()
+  for what, body in pairs {
+    ["words the cancellation anew"] =
+      "local _, err = pcall(tide.sleep, 60) error('db: ' .. tostring(err))",
+    ["swallows the cancellation"] = "while true do pcall(tide.sleep, 60) end",
+    ["goes on working"] = "pcall(tide.sleep, 60) while true do end",
+  } do
+    it("exits 0, also when the task that was cancelled " .. what, function()
+      local app = proc.start { script = ([[
+        local tide = require "moontide"
+        tide.startup:phase("db", function() io.stdout:write "up\n" io.stdout:flush() %s end)
+      ]]):format(body) }
+      app:wait_stdout "up"
+      app:signal "TERM"
+      assert.equal(0, (app:wait(5)))
+    end)
+  end
+end)
+
 describe("SIGINT", function()
   local HANGS = [[
     local tide = require "moontide"
@@ -135,6 +154,18 @@ describe("SIGINT", function()
 end)
 
 describe("other signals", function()
+  it("that cannot be handled are refused with a message", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      for _, name in ipairs { "SIGKILL", "SIGSTOP", "SIGNONSENSE" } do
+        print(tide.on_signal(name, print))
+      end
+    ]] }
+    assert.equal(0, (app:wait()))
+    assert.matches("^nil\tSIGKILL cannot be handled: [^\n]+\nnil\tSIGSTOP [^\n]+\nnil\tSIGNON",
+      app:stdout())
+  end)
+
   it("dump the state and go on (SIGQUIT), or are ignored (SIGHUP)", function()
     local app = proc.start { script = [[
       local tide = require "moontide"

@@ -182,7 +182,9 @@ function PhaseRun:attempt_failed(entry, t, delay)
 end
 
 local function tolerated(self)
-  local node = self.node
+  local node, cut = self.node, self.run.cut
+  -- Told to end by a shutdown: how a task then ends is no failure of the run.
+  if self.cancelled and cut and cut.kind ~= "abort" then return true end
   if self.run.kind == "startup" then return node.on_fail == "warn" end
   return node.recover ~= false
 end
