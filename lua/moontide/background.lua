@@ -1,7 +1,6 @@
 --- The scope of what runs beside the service for the host's own ends: checks, heartbeat watches,
 --- workers. It keeps no process alive by itself and is cancelled in the last phase.
 
-local core = require "moontide.core"
 local task = require "moontide.task"
 
 local M = {}
