@@ -205,6 +205,13 @@ local function main_failed(t)
   if not shutdown.is_running() then fail_startup(record.text(t.error)) end
 end
 
+-- The loading is over: the watchdog's dump no longer has it.
+local function main_loaded()
+  local place = M.main.place
+  M.main.place = nil
+  if place then core.watchdog.finish(place) end
+end
+
 local function settle_main(t)
   if t.outcome ~= "ok" then return main_failed(t) end
   local errors = seal_and_begin()
@@ -214,6 +221,7 @@ end
 -- Nothing else would ever end a process that fails here, as when a script took away what the
 -- library needs of Lua.
 local function main_ended(t)
+  main_loaded()
   local ok, err = protected(settle_main, t)
   if ok then return end
   write(3, "lifecycle", "the host failed at the end of the main chunk", "error", err)
@@ -282,6 +290,7 @@ function M.start()
   M.load_settings()
   apply_log()
   core.watchdog.shutdown_total(config.get("shutdown.timeout")) -- a signal may come at once
+  main.place = core.watchdog.begin("main chunk", main.path)
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
     timeout = M.MAIN_LIMIT,
@@ -296,6 +305,7 @@ end
 local function park_main()
   local main = M.main
   main.parked = true
+  main_loaded()
   exit.held = exit.held + 1
   local errors = seal_and_begin()
   if errors then refuse(errors) end

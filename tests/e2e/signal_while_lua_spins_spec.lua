@@ -74,6 +74,9 @@ describe("SIGTERM while Lua spins in", function()
       local code = app:wait()
       assert.equal(1, code)
       assert.truthy(app:wait_log { component = "watchdog" }.msg:find("shutdown total", 1, true))
+      if place == "the main chunk" then
+        assert.matches("app.lua$", app:wait_log { what = "main chunk" }.site)
+      end
       local took = app:seconds_to_end()
       assert.is_true(took >= 1.4 and took < 3, took .. " s")
     end)
