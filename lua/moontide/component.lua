@@ -66,16 +66,16 @@ local function register_stop(self)
   last_stop[phase] = handle.entry
 end
 
-local function start_check(self)
-  local check = self.opts.check
+-- The check is refused where the component is declared; it runs once there is something to check.
+local function declare_check(name, check)
   if not check then return end
-  local readiness = require "moontide.readiness"
-  if type(check) == "function" then return readiness.check(self.name, {}, check) end
+  local declare = require("moontide.readiness").declare
+  if type(check) == "function" then return declare(name, {}, check) end
   local opts = {}
   for key, value in pairs(check) do
     if key ~= 1 then opts[key] = value end
   end
-  readiness.check(self.name, opts, check[1])
+  return declare(name, opts, check[1])
 end
 
 local function start_of(self)
@@ -83,7 +83,7 @@ local function start_of(self)
     if self.opts.start then self.opts.start(ctx) end
     self.state = "started"
     register_stop(self)
-    start_check(self)
+    if self.check then self.check:activate() end
   end
 end
 
@@ -116,6 +116,7 @@ function M.new(name, opts)
   end
   checked.site = require("moontide.site").caller()
   local self = setmetatable({ name = name, opts = checked, state = "idle" }, Component)
+  self.check = declare_check(name, checked.check)
   declare(self)
   components[name] = self
   return self

@@ -149,12 +149,9 @@ local function begin(self)
   self.task = background.start("check " .. self.name, "check", loop, self)
 end
 
---- Declares a readiness check.
----@param name string
----@param opts moontide.CheckOptions|function|nil
----@param fn function|nil ok when it returns true or a table
+--- Declares a check that does not run yet: `activate` starts it.
 ---@return moontide.Check
-function M.check(name, opts, fn)
+function M.declare(name, opts, fn)
   if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
   options.name("check", name)
   local what = ("check %q"):format(name)
@@ -163,7 +160,22 @@ function M.check(name, opts, fn)
   if checks[name] then fail(what .. " exists already") end
   local self = setmetatable({ name = name, opts = checked, fn = fn, good = 0, bad = 0 }, Check)
   checks[name] = self
+  return self
+end
+
+--- Runs the check from now on, or from when the service is ready.
+function Check:activate()
   background.when_ready(function() begin(self) end)
+end
+
+--- Declares a readiness check.
+---@param name string
+---@param opts moontide.CheckOptions|function|nil
+---@param fn function|nil ok when it returns true or a table
+---@return moontide.Check
+function M.check(name, opts, fn)
+  local self = M.declare(name, opts, fn)
+  self:activate()
   return self
 end
 

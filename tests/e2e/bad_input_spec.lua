@@ -35,6 +35,10 @@ tide.shutdown:phase("two", { after = "one" })]],
 local tide = require "moontide"
 tide.startup:phase("db", { timeout = "3 parsecs" }, function() end)]],
     { "app.lua:2", "3 parsecs" } },
+  { "a wrong option of a component's check", [[
+local tide = require "moontide"
+tide.component("db", { start = print, check = { every = "5 parsecs", print } })]],
+    { "app.lua:2", "5 parsecs" } },
   { "an unknown configuration key", [[
 local tide = require "moontide"
 tide.config { shutdwn = { linger = "1s" } }]],
