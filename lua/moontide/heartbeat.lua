@@ -50,7 +50,7 @@ function Heartbeat:busy(d)
   local seconds, message = require("moontide.duration").parse(d,
     ("heartbeat %q: busy"):format(self.name))
   if not seconds then fail(message) end
-  self.due = now() + seconds
+  self.due = math.max(now() + seconds, self.last + self.opts.stale_after)
   if self.stale then recovered(self) end
   if self.begun then publish(self) end
 end
@@ -64,8 +64,8 @@ end
 local function watch(self)
   while not self.over do
     local left = self.due - now()
-    if left > 0 then
-      task.sleep(left)
+    if left > 0 then -- a beat after a long step makes it due earlier than it was
+      task.sleep(math.min(left, self.opts.stale_after))
     else
       self.stale = true
       self.waiter = task.waiter("beat of " .. self.name)

@@ -41,6 +41,22 @@ describe("a heartbeat", function()
     assert.equal(1, #stale_records())
   end)
 
+  it("is not made stale earlier by a short step", function()
+    heart:busy "1s"
+    life:advance(19)
+    assert.equal(0, #stale_records())
+    life:advance(2)
+    assert.equal(1, #stale_records())
+  end)
+
+  it("is stale in its time again after the beat that ends a long step", function()
+    heart:busy "10m"
+    life:advance(1)
+    heart:beat()
+    life:advance(42)
+    assert.equal(1, #stale_records())
+  end)
+
   it("counts its time from ready on, not from the load", function()
     life = lifecycle.new(function(tide, world)
       world.alive = true
