@@ -144,7 +144,8 @@ end
 function Reason:__tostring()
   local parts = {}
   if self.signal then parts[#parts + 1] = self.signal end
-  if self.pid then parts[#parts + 1] = ("from pid %d"):format(self.pid) end
+  -- 0: the kernel (Ctrl-C of a terminal), or a process outside the container
+  if self.pid and self.pid > 0 then parts[#parts + 1] = ("from pid %d"):format(self.pid) end
   if self.code then parts[#parts + 1] = ("code %d"):format(self.code) end
   if self.text then parts[#parts + 1] = tostring(self.text) end
   if #parts == 0 then return self.kind end

@@ -29,6 +29,8 @@ describe("a reason", function()
   it("says who and what in words", function()
     assert.equal("process-terminate (SIGTERM from pid 41)",
       tostring(reason.new("process-terminate", { signal = "SIGTERM", pid = 41 })))
+    assert.equal("process-terminate (SIGINT)",
+      tostring(reason.new("process-terminate", { signal = "SIGINT", pid = 0 })))
     assert.equal("exit (code 3)", tostring(reason.new("exit", { code = 3 })))
     assert.equal("unknown", tostring(reason.parse(nil)))
   end)
