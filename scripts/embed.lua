@@ -1,6 +1,6 @@
 -- Turns the Lua library into one C file of bytecode, so that the binary is one
--- file. Line numbers and upvalue names stay in, tracebacks need them; the names
--- of local variables go, they are a third of what loading costs at each start.
+-- file. Line numbers stay in, tracebacks need them; the names of local variables
+-- and upvalues go, they are a third of what loading costs at each start.
 -- usage: lua5.4 embed.lua ROOT OUT.c FILE...
 local root, out = arg[1], arg[2]
 local slim = dofile((arg[0]:gsub("embed%.lua$", "slim.lua")))

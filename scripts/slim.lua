@@ -1,5 +1,5 @@
--- Takes the names of local variables out of Lua 5.4 bytecode, as `string.dump`
--- makes it, and leaves all other debug information. The format is ldump.c's:
+-- Takes the names of local variables and upvalues out of Lua 5.4 bytecode, as
+-- `string.dump` makes it, and leaves all other debug information. The format is ldump.c's:
 -- a header, then functions, each with its constants and nested functions; sizes
 -- are big-endian groups of 7 bits, the last one marked by its high bit.
 local HEADER = 4 + 1 + 1 + 6 + 3 + 8 + 8 -- signature .. LUAC_NUM, then upvalues
@@ -39,12 +39,12 @@ return function(code)
     end
   end
 
-  local function locals()
+  -- Leaves out a list of names, each with some numbers.
+  local function names(numbers)
     out[#out + 1] = code:sub(from, at - 1)
     for _ = 1, size() do
       text()
-      size()
-      size()
+      for _ = 1, numbers do size() end
     end
     out[#out + 1] = "\x80" -- none
     from = at
@@ -69,10 +69,8 @@ return function(code)
       size()
       size()
     end
-    locals()
-    for _ = 1, size() do -- upvalue names
-      text()
-    end
+    names(2) -- locals, with where they begin and end
+    names(0) -- upvalues
   end
 
   skip(HEADER + 1)

@@ -12,6 +12,7 @@ local function own_frame(line)
   return line:find("moontide/task/", 1, true) or line:find("moontide/task.lua", 1, true)
     or line:find("in function 'coroutine.yield'", 1, true)
     or line:find("^%s*%[C%]: in %a+ 'suspend'")
+    or line:find("[C]: in upvalue '?'", 1, true) -- the same in the binary, which has no names
     or line:find("in function 'xpcall'", 1, true)
     or line:find("in function 'moontide.", 1, true)
 end
