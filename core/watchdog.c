@@ -320,16 +320,17 @@ void tide_watchdog_set_format(tide_watchdog *watchdog, tide_log_format format) {
 
 void tide_watchdog_total(tide_watchdog *watchdog, tide_total which,
                          uint64_t at) {
-  if (at == 0)
-    disarm(watchdog, which);
-  else
-    atomic_store(&watchdog->totals[which], at);
-  tide_alarm_ring(&watchdog->alarm);
+  if (at == 0) {
+    disarm(watchdog, which); /* it wakes in vain, once */
+    return;
+  }
+  atomic_store(&watchdog->totals[which], at);
+  tide_alarm_need(&watchdog->alarm, at);
 }
 
 void tide_watchdog_set_shutdown_total(tide_watchdog *watchdog, uint64_t ns) {
   atomic_store(&watchdog->shutdown_total, ns);
-  tide_alarm_ring(&watchdog->alarm);
+  tide_alarm_need(&watchdog->alarm, signal_total(watchdog));
 }
 
 void tide_watchdog_signal(tide_watchdog *watchdog) {
