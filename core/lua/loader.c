@@ -40,16 +40,27 @@ static const char *find_file(lua_State *L, const char *root, const char *name) {
   return file_exists(path) ? path : NULL;
 }
 
+static int open_core(lua_State *L) {
+  tide_lua_open_core(L, tide_lua_host(L));
+  return 1;
+}
+
 /* A searcher for moontide.*: before the others, so that a file of the script's
- * cannot come in between. */
+ * cannot come in between, and so that none of them first puts into words that
+ * it has no such module. */
 static int searcher(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
-  const char *root = lua_tostring(L, lua_upvalueindex(1));
+  const char *root = lua_tostring(L, lua_upvalueindex(2));
   const char *path;
   const tide_embedded *entry;
   int rc;
   if (strncmp(name, "moontide", 8) != 0 || (name[8] != '\0' && name[8] != '.'))
     return 0;
+  if (strcmp(name, "moontide.core") == 0) {
+    lua_pushlightuserdata(L, tide_lua_host(L));
+    lua_pushcclosure(L, open_core, 1);
+    return 1;
+  }
   if (strcmp(name, "moontide.init") == 0)
     name = "moontide"; /* what module.c asks for */
   if (root != NULL && (path = find_file(L, root, name)) != NULL) {
@@ -66,17 +77,18 @@ static int searcher(lua_State *L) {
   return 2;
 }
 
-static void insert_searcher(lua_State *L) {
+static void insert_searcher(lua_State *L, tide_host *host) {
   lua_Integer i;
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "searchers");
-  for (i = luaL_len(L, -1); i >= 2; i--) {
+  for (i = luaL_len(L, -1); i >= 1; i--) {
     lua_geti(L, -1, i);
     lua_seti(L, -2, i + 1);
   }
+  lua_pushlightuserdata(L, host);
   lua_pushstring(L, getenv("MOONTIDE_LUA_PATH"));
-  lua_pushcclosure(L, searcher, 1);
-  lua_seti(L, -2, 2); /* after package.preload */
+  lua_pushcclosure(L, searcher, 2);
+  lua_seti(L, -2, 1);
   lua_pop(L, 2);
 }
 
@@ -175,11 +187,6 @@ void tide_lua_close_handles(tide_host *host) {
 /* ---- set-up ----------------------------------------------------------------
  */
 
-static int open_core(lua_State *L) {
-  tide_lua_open_core(L, tide_lua_host(L));
-  return 1;
-}
-
 static void preload(lua_State *L, tide_host *host, const char *name,
                     lua_CFunction open) {
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
@@ -190,7 +197,6 @@ static void preload(lua_State *L, tide_host *host, const char *name,
 }
 
 void tide_lua_open_loader(lua_State *L, tide_host *host) {
-  insert_searcher(L);
-  preload(L, host, "moontide.core", open_core);
+  insert_searcher(L, host);
   preload(L, host, "luv", open_luv);
 }

@@ -1,6 +1,6 @@
 --- `moontide check`: what is wrong with a script, what is set, and whether it fits.
 local arguments = require("moontide.cli.arguments")
-local budget = require("moontide.pipeline.budget")
+local fits = require("moontide.pipeline.fit")
 local cli = require("moontide.cli")
 local duration = require("moontide.duration")
 
@@ -38,7 +38,7 @@ end
 
 local function print_pipeline(app, kind)
   local report, graph = app.budgets[kind], app[kind].graph
-  local path = budget.critical_path(graph, report)
+  local path = fits.critical_path(graph, report)
   io.stdout:write(("%s: %d phases, total %s (%s)\n"):format(
     kind, #report.phases, duration.format(report.total), report.total_origin))
   io.stdout:write(("  worst case     %s%s\n"):format(duration.format(report.worst_case),
@@ -52,7 +52,7 @@ local function check_grace(app, grace, prestop)
   grace = grace or app.config.get("shutdown.grace")
   if not grace then return true end
   prestop = prestop or app.config.get("shutdown.prestop") or 0
-  local fit = budget.fits(app.budgets.shutdown, grace, prestop)
+  local fit = fits.fits(app.budgets.shutdown, grace, prestop)
   local out = fit.fits and io.stdout or io.stderr
   out:write(fit.fits and "" or "moontide: ", "shutdown ", fit.message, "\n")
   for _, message in ipairs(fit.warnings) do io.stderr:write("warning: ", message, "\n") end

@@ -8,9 +8,10 @@ local config = require "moontide.config"
 local duration = require "moontide.duration"
 local events = require "moontide.http.events"
 local servers = require "moontide.http.server"
-local suggest = require "moontide.lazy" "moontide.suggest"
-local task = require "moontide.task"
+local lazy = require "moontide.lazy"
 
+local draining = lazy "moontide.http.draining"
+local suggest = lazy "moontide.suggest"
 local http = core.http
 local M = {}
 
@@ -121,48 +122,15 @@ end
 
 -- ---- draining ---------------------------------------------------------------------------------
 
-local function unbind(server)
-  return function()
-    events.complete(server.listener, false, http.unbind)
-  end
-end
-
-local function drained(server)
-  events.complete(server.listener, true, http.drain)
-end
-
--- The 503s of a force leave within this time, or not at all.
-local function flush(server)
-  if http.counts(server.listener) == 0 then return end
-  pcall(task.timeout, config.get("timeouts.force_flush"), drained, server)
-end
-
--- Waits for shutdown.drain, or until its phase ends; then what is left is ended by force.
-local function drain(server)
-  return function()
-    local ok = pcall(task.timeout, config.get("shutdown.drain"), drained, server)
-    if ok then return end
-    local forced = http.force(server.listener, "drain timeout")
-    M.forced = M.forced + forced
-    core.log.write(2, "http", "the drain was ended by force", "listener", server.name, "forced",
-      forced)
-    flush(server)
-    task.sleep(0) -- raises if the phase has ended
-  end
-end
-
-local function detail(server)
-  return function()
-    local busy, in_flight = http.counts(server.listener)
-    return ("http:%s drain, %d requests, %d connections"):format(server.name, in_flight, busy)
-  end
-end
-
+-- What a shutdown does with it is loaded when that begins.
 local function register(server)
   local shutdown = require "moontide.shutdown"
-  shutdown:builtin_task("service-unbind", "unbind:" .. server.name, unbind(server))
-  shutdown:builtin_task("service-requests-done", "drain:" .. server.name, drain(server),
-    { detail = detail(server) })
+  shutdown:builtin_task("service-unbind", "unbind:" .. server.name, function()
+    draining.unbind(server)
+  end)
+  shutdown:builtin_task("service-requests-done", "drain:" .. server.name, function()
+    draining.drain(server)
+  end, { detail = function() return draining.detail(server) end })
 end
 
 local function watch_state()

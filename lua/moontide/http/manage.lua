@@ -4,49 +4,17 @@ local core = require "moontide.core"
 local config = require "moontide.config"
 local servers = require "moontide.http.server"
 
+local admin = require "moontide.lazy" "moontide.http.admin"
 local http = core.http
 local M = {}
 
-local function metrics(req)
-  local text, kind = require("moontide.observe.metrics").collect(req.headers.accept)
-  return 200, text, { ["Content-Type"] = kind }
-end
-
-local function lifecycle()
-  local shutdown = require "moontide.shutdown"
-  local _, status = core.health.ready()
-  return {
-    state = core.state.get(), status = status, reason = shutdown.reason
-      and tostring(shutdown.reason) or nil,
-    in_flight = http.stats().in_flight,
-  }
-end
-
--- Compares in a time that does not depend on where the two differ.
-local function same(a, b)
-  if #a ~= #b then return false end
-  local difference = 0
-  for i = 1, #a do difference = difference | (a:byte(i) ~ b:byte(i)) end
-  return difference == 0
-end
-
-local function shut_down(token)
-  return function(req)
-    local given = (req.headers.authorization or ""):match("^[Bb]earer%s+(.+)$")
-    if not (given and same(given, token)) then
-      return 401, "a bearer token is needed\n", { ["WWW-Authenticate"] = "Bearer" }
-    end
-    local reason = require("moontide.reason").new("admin", { text = req.remote })
-    require("moontide.shutdown"):run(reason)
-    return 202, { state = core.state.get() }
-  end
-end
-
 local function declare(server)
-  server:get("/metrics", metrics)
-  server:get("/lifecycle", lifecycle)
+  server:get("/metrics", function(req) return admin.metrics(req) end)
+  server:get("/lifecycle", function() return admin.lifecycle() end)
   local token = config.get("manage.token")
-  if token and token ~= "" then server:post("/lifecycle/shutdown", shut_down(token)) end
+  if token and token ~= "" then
+    server:post("/lifecycle/shutdown", function(req) return admin.shut_down(req, token) end)
+  end
 end
 
 --- Opens it; raises when its port is in use.

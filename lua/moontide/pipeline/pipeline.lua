@@ -156,7 +156,7 @@ function Pipeline:task(phase, name, opts, fn)
   if type(fn) ~= "function" then
     site.fail(("%s: the task must be a function, not a %s"):format(what, type(fn)))
   end
-  local checked = opts and registry.check_options(opts, what) or {}
+  local checked = opts and require("moontide.pipeline.task_options")(opts, what) or {}
   local handle, message = self:add(phase, name, checked, fn)
   if handle and self.sealed and opts then refuse_fault(handle, what) end
   return handle, message
