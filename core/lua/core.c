@@ -52,6 +52,7 @@ void tide_lua_open_core(lua_State *L, tide_host *host) {
       {"notify", tide_lua_open_notify},
       {"http", tide_lua_open_http},
       {"health", tide_lua_open_health},
+      {"files", tide_lua_open_files},
   };
   size_t i;
   lua_createtable(L, 0, (int)(sizeof rooms / sizeof rooms[0]));

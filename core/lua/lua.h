@@ -55,6 +55,7 @@ void tide_lua_open_signals(lua_State *L, tide_host *host);
 void tide_lua_open_notify(lua_State *L, tide_host *host);
 void tide_lua_open_http(lua_State *L, tide_host *host);
 void tide_lua_open_health(lua_State *L, tide_host *host);
+void tide_lua_open_files(lua_State *L, tide_host *host);
 
 /* The whole of `moontide.core`, left on the stack. */
 void tide_lua_open_core(lua_State *L, tide_host *host);

@@ -27,12 +27,12 @@ end
 ---@return true? made
 ---@return string? message
 function M.make(path)
-  local uv = require "luv"
+  local mkdir = require("moontide.core").files.mkdir
   local at = path:sub(1, 1) == "/" and "/" or ""
   for part in path:gmatch("[^/]+") do
     at = at .. part
-    local made, message, name = uv.fs_mkdir(at, 448) -- 0700
-    if not made and name ~= "EEXIST" then return nil, message end
+    local made, message = mkdir(at)
+    if not made then return nil, message end
     at = at .. "/"
   end
   return true

@@ -2,12 +2,26 @@
 local json = require "moontide.json"
 local uv = require "luv"
 
+-- What the core's functions do, by luv.
+local folders = {
+  mkdir = function(path)
+    local made, message, name = uv.fs_mkdir(path, 448)
+    return (made or name == "EEXIST") or nil, message
+  end,
+  list = function(path)
+    local names, scan = {}, assert(uv.fs_scandir(path))
+    for name in function() return (uv.fs_scandir_next(scan)) end do names[#names + 1] = name end
+    return names
+  end,
+}
+
 describe("the exit report", function()
   local report, records, dir
 
   before_each(function()
     records = {}
     package.loaded["moontide.core"] = {
+      host = { pid = math.tointeger(uv.os_getpid()) }, clock = { wall = os.time }, files = folders,
       log = {
         write = function(level, component, message, ...)
           local record = { level = level, component = component, message = message }
@@ -126,9 +140,7 @@ describe("the exit report", function()
   end)
 
   local function files()
-    local names = {}
-    local scan = assert(uv.fs_scandir(dir))
-    for name in function() return (uv.fs_scandir_next(scan)) end do names[#names + 1] = name end
+    local names = folders.list(dir)
     table.sort(names)
     return names
   end

@@ -1,5 +1,6 @@
 --- Report files: written beside their name and renamed, so that nobody reads half of one; the
 --- newest few are kept.
+local core = require "moontide.core"
 local json = require "moontide.json"
 local state_dir = require "moontide.state_dir"
 
@@ -11,9 +12,9 @@ local FORMAT = 1
 local NAME = "^report%-%d+T%d+%.%d+Z%-%d+%.json$"
 
 local function file_name(pid)
-  local seconds, microseconds = require("luv").gettimeofday()
-  return ("report-%s.%03dZ-%d.json"):format(os.date("!%Y%m%dT%H%M%S", seconds),
-    microseconds // 1000, pid)
+  local milliseconds = math.floor(core.clock.wall() * 1000)
+  return ("report-%s.%03dZ-%d.json"):format(
+    os.date("!%Y%m%dT%H%M%S", milliseconds // 1000), milliseconds % 1000, pid)
 end
 
 local function write_atomically(dir, name, text)
@@ -34,12 +35,8 @@ end
 
 -- Removes all but the newest. What cannot be removed stays.
 local function prune(dir, keep)
-  local uv = require "luv"
   local found = {}
-  local scan = uv.fs_scandir(dir)
-  while scan do
-    local name = uv.fs_scandir_next(scan)
-    if not name then break end
+  for _, name in ipairs(core.files.list(dir) or {}) do
     if name:find(NAME) then found[#found + 1] = name end
   end
   table.sort(found)
@@ -67,7 +64,7 @@ function M.write(summary, opts)
   local made, message = state_dir.make(opts.dir)
   if not made then return nil, message end
   summary.format = FORMAT
-  summary.pid = math.tointeger(require("luv").os_getpid())
+  summary.pid = core.host.pid
   mark_lists(summary)
   local ok, text = pcall(json.encode, summary)
   if not ok then return nil, text end
