@@ -6,6 +6,8 @@ local runaway = require "support.runaway"
 -- The raise is a timer's and comes within a fraction of a millisecond, and the three steps take
 -- 20 ms; the rest is for a machine that is busy with other tests. (tests/bench has the figures.)
 local RAISED, CONTINUED = 0.25, 0.5
+-- The task's own clock begins after its deadline's, by whatever the machine did in between.
+local EARLY = -0.2
 
 local function run(body, env)
   return proc.start { script = runaway.script(body), env = env }
@@ -18,7 +20,7 @@ local function assert_goes_on(body)
   local late = tonumber(app:stdout():match "raised (%S+) interrupted")
   local continued = tonumber(app:stdout():match "next (%S+)")
   if late then
-    assert.is_true(late >= 0 and late < RAISED, "raised late by " .. late)
+    assert.is_true(late > EARLY and late < RAISED, "raised late by " .. late)
   end
   assert.is_true(continued and continued < CONTINUED, "continued after " .. tostring(continued))
   local record = app:wait_log { task = "bad", outcome = "interrupted" }
