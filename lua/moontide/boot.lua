@@ -231,6 +231,12 @@ end
 -- ---- what the host calls ------------------------------------------------------------------------
 
 local function on_uncaught_task(t)
+  -- Told to end with the rest of the process: how it does is no reason of its own.
+  if t.cancelled and shutdown.is_running() then
+    write(2, "lifecycle", ("task %q ended badly when it was cancelled: %s"):format(t.name,
+      record.text(t.error)), "task", t.name, "traceback", t.stack)
+    return
+  end
   exit.on_uncaught("task", t.error, { task = t.name, traceback = t.stack })
 end
 

@@ -57,7 +57,9 @@ local function run_batch(self)
   self.batches = self.batches + 1
   if ok then return self.heart:beat() end
   if task.is_cancelled(err) or exit.is_exit(err) then error(err, 0) end
-  if err == core.coroutine.interrupted then traceback = core.coroutine.traceback() end
+  if err == core.coroutine.interrupted then
+    traceback = record.stack(core.coroutine.traceback() or "")
+  end
   self.failures = self.failures + 1
   core.log.write(3, "worker", ("worker %s: a batch failed: %s"):format(self.name,
     record.text(err)), "worker", self.name, "failures", self.failures, "traceback", traceback)

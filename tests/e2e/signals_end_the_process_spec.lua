@@ -94,6 +94,27 @@ describe("a stop signal", function()
   end)
 end)
 
+describe("SIGTERM while a task of the script", function()
+  for what, body in pairs {
+    ["words its cancellation anew"] =
+      "local _, err = pcall(tide.sleep, 60) error('loop: ' .. tostring(err))",
+    ["swallows its cancellation"] = "while true do pcall(tide.sleep, 60) end",
+  } do
+    it(what .. " exits 0, and names the task", function()
+      local app = proc.start { script = ([[
+        local tide = require "moontide"
+        tide.spawn(function() %s end)
+      ]]):format(body) }
+      app:wait_ready()
+      app:signal "TERM"
+      assert.equal(0, (app:wait(5)))
+      local record = app:wait_log { level = "warn", task = "task 1" }
+      assert.matches("ended badly when it was cancelled", record.msg)
+      assert.matches("app.lua:2", record.traceback)
+    end)
+  end
+end)
+
 describe("SIGTERM in the middle of startup", function()
   for what, body in pairs {
     ["words the cancellation anew"] =

@@ -38,6 +38,8 @@ describe("tide.offload", function()
     assert.error_matches(function() task.offload(function() return outside end) end, "outside")
     assert.error_matches(function() task.offload(function() end, {}) end, "argument 1 is a table")
     assert.error_matches(function() task.offload(print) end, "written in Lua")
+    assert.error_matches(function() task.offload(function() return 1, {} end) end,
+      "result 2 is a table")
     assert.error_matches(function() task.offload("print") end, "needs a function")
   end)
 

@@ -12,9 +12,20 @@ local function work(code, name, ...)
   if not fn then
     return false, message
   end
-  return xpcall(fn, function(err)
+  local function judge(ok, ...)
+    for i = 1, ok and select("#", ...) or 0 do
+      local value = select(i, ...)
+      local kind = type(value)
+      if value ~= nil and kind ~= "string" and kind ~= "number" and kind ~= "boolean" then
+        return false, ("offload: result %d is a %s; only strings, numbers, booleans and nil come "
+          .. "back from another thread"):format(i, kind)
+      end
+    end
+    return ok, ...
+  end
+  return judge(xpcall(fn, function(err)
     return debug.traceback(tostring(err), 2)
-  end, ...)
+  end, ...))
 end
 
 local function check(fn, ...)
