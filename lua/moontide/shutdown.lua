@@ -100,7 +100,7 @@ end
 
 local function write(message, reason)
   local fields = { "reason", reason.kind }
-  for _, key in ipairs { "signal", "pid", "uid", "code", "text" } do
+  for _, key in ipairs { "signal", "pid", "uid", "code" } do -- its text is in the message
     if reason[key] ~= nil then
       fields[#fields + 1], fields[#fields + 2] = key, reason[key]
     end

@@ -62,7 +62,7 @@ local function chain(pipeline)
         #names > 0 and " (" .. table.concat(names, " > ") .. ")" or "")
     end
   end
-  return table.concat(parts, " > ")
+  return #parts > 0 and table.concat(parts, " > ") or nil
 end
 
 ---@param pipeline moontide.ReportPipeline with blame and chain
