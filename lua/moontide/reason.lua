@@ -11,8 +11,22 @@ local M = {}
 ---@field signal? string "SIGTERM", of a process-terminate
 ---@field pid? integer sender of the signal
 ---@field code? integer of `os.exit(code)`
+local methods = {}
+-- A value that all tasks of a shutdown see: its fields are kept apart, and do not change.
 local Reason = {}
-Reason.__index = Reason
+local fields_of = setmetatable({}, { __mode = "k" })
+
+function Reason:__index(key)
+  return methods[key] or fields_of[self][key]
+end
+
+function Reason:__newindex(key)
+  error(("a reason does not change: %s cannot be set"):format(tostring(key)), 2)
+end
+
+function Reason:__pairs()
+  return next, fields_of[self], nil
+end
 
 --- kind -> { exit_code =, parent = }. A child without an exit code of its own
 --- has its parent's.
@@ -44,11 +58,44 @@ function M.names()
 end
 
 local function check_kind(kind, level)
-  if not M.kinds[kind] then error(suggest.unknown("reason", kind, M.names()), level + 1) end
+  if kind == nil or not M.kinds[kind] then
+    error(suggest.unknown("reason", tostring(kind), M.names()), level + 1)
+  end
 end
 
 local function is_exit_code(code)
   return math.type(code) == "integer" and code >= 0 and code <= 255
+end
+
+-- What the host itself reads of a reason; other fields are the script's.
+local FIELDS = {
+  text = "string", signal = "string", pid = "integer", uid = "integer", code = "integer",
+}
+
+-- What is wrong with the fields of a reason, or nil.
+local function fault_of(fields)
+  for key, wanted in pairs(FIELDS) do
+    local value = fields[key]
+    local kind = math.type(value) or type(value)
+    if value ~= nil and kind ~= wanted then
+      return ("%s of a reason is a %s, not a %s"):format(key, wanted, kind)
+    end
+  end
+  if fields.exit_code ~= nil and not is_exit_code(fields.exit_code) then
+    return "exit_code of a reason is an integer from 0 to 255"
+  end
+end
+
+local function make(kind, given)
+  local fields = {}
+  for key, value in pairs(given) do fields[key] = value end
+  fields.kind = kind
+  if fields.exit_code == nil then
+    fields.exit_code = kind == "exit" and fields.code or M.kinds[kind].exit_code
+  end
+  local reason = setmetatable({}, Reason)
+  fields_of[reason] = fields
+  return reason
 end
 
 --- A new reason. Raises for a kind that is neither built in nor made by `extend`.
@@ -57,13 +104,9 @@ end
 ---@return tide.Reason
 function M.new(kind, fields)
   check_kind(kind, 2)
-  local reason = {}
-  for key, value in pairs(fields or {}) do reason[key] = value end
-  reason.kind = kind
-  if reason.exit_code == nil then
-    reason.exit_code = kind == "exit" and reason.code or M.kinds[kind].exit_code
-  end
-  return setmetatable(reason, Reason)
+  local fault = fault_of(fields or {})
+  if fault then error(fault, 2) end
+  return make(kind, fields or {})
 end
 
 --- Adds a kind: `tide.reason.extend("hot-reload", { parent = "admin", exit_code = 0 })`.
@@ -113,14 +156,18 @@ function M.parse(value)
   if type(value) ~= "table" then
     return nil, ("a reason is a name or a tide.reason, not a %s"):format(type(value))
   end
-  if not M.kinds[value.kind] then return nil, suggest.unknown("reason", value.kind, M.names()) end
-  return M.new(value.kind, value)
+  if not M.kinds[value.kind] then
+    return nil, suggest.unknown("reason", tostring(value.kind), M.names())
+  end
+  local fault = fault_of(value)
+  if fault then return nil, fault end
+  return make(value.kind, value)
 end
 
 --- Whether this reason is of that kind or of one that extends it.
 ---@param kind string
 ---@return boolean
-function Reason:is(kind)
+function methods:is(kind)
   check_kind(kind, 2)
   local at = self.kind
   while at do
@@ -132,7 +179,7 @@ end
 
 --- The kinds of this reason, its own first: where per-reason settings are looked up.
 ---@return string[]
-function Reason:chain()
+function methods:chain()
   local chain, at = {}, self.kind
   while at do
     chain[#chain + 1] = at
@@ -147,7 +194,7 @@ function Reason:__tostring()
   -- 0: the kernel (Ctrl-C of a terminal), or a process outside the container
   if self.pid and self.pid > 0 then parts[#parts + 1] = ("from pid %d"):format(self.pid) end
   if self.code then parts[#parts + 1] = ("code %d"):format(self.code) end
-  if self.text then parts[#parts + 1] = tostring(self.text) end
+  if self.text then parts[#parts + 1] = self.text end
   if #parts == 0 then return self.kind end
   return ("%s (%s)"):format(self.kind, table.concat(parts, " "))
 end

@@ -26,6 +26,24 @@ describe("a reason", function()
     assert.equal(1, make().exit_code)
   end)
 
+  it("is a value: it does not change, and what the host reads of it has its type", function()
+    local made = reason.new("admin", { text = "by hand", ticket = 7 })
+    assert.error_matches(function() made.kind = "unknown" end, "does not change")
+    assert.error_matches(function() made.new_field = 1 end, "does not change")
+    assert.equal(7, made.ticket)
+    local fields = {}
+    for key, value in pairs(made) do fields[key] = value end
+    assert.same({ kind = "admin", exit_code = 0, text = "by hand", ticket = 7 }, fields)
+    for _, wrong in ipairs { { pid = "x" }, { text = {} }, { code = 1.5 }, { exit_code = 300 } } do
+      assert.error_matches(function() reason.new("admin", wrong) end, "of a reason is a")
+      wrong.kind = "admin"
+      local none, message = reason.parse(wrong)
+      assert.is_nil(none)
+      assert.matches("of a reason is a", message)
+    end
+    assert.is_nil((reason.parse { kind = {} }))
+  end)
+
   it("says who and what in words", function()
     assert.equal("process-terminate (SIGTERM from pid 41)",
       tostring(reason.new("process-terminate", { signal = "SIGTERM", pid = 41 })))
