@@ -59,9 +59,23 @@ describe("a shutdown", function()
     end)
     life:signal "SIGTERM"
     life.uncaught("timer", "boom")
+    life:signal "SIGINT" -- a clean one again
     life:advance(2)
     assert.equal(1, life.code)
     assert.equal("process-terminate", life.tide.shutdown.reason.kind)
+  end)
+
+  it("runs the hooks when all but the host itself has ended", function()
+    app(function(tide)
+      for _, name in ipairs(tide.shutdown.names) do
+        tide.shutdown:task(name, "note", note(name))
+      end
+    end)
+    life:signal "SIGTERM"
+    life:advance(1)
+    assert.same({ "before-actor-system-terminate", "shutdown-hooks", "actor-system-terminate" },
+      table.move(events, 11, 13, 1, {}))
+    assert.equal(13, #events)
   end)
 
   it("runs the tasks of a phase after one another where after says so", function()
