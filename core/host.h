@@ -65,8 +65,9 @@ struct tide_host {
   uv_idle_t idle;
   uv_async_t async; /* the one referenced handle: keeps uv_run from returning */
   bool pump_wanted;
-  bool ran;    /* Lua ran since on_idle was last asked */
-  int handles; /* of these four, still open */
+  bool ran;       /* Lua ran since on_idle was last asked */
+  bool was_alive; /* the loop had something of the script, a turn ago */
+  int handles;    /* of these four, still open */
   int pump, idle_fn, uncaught_fn, drain_fn; /* Lua functions, LUA_NOREF */
 
   uint64_t started_at; /* tide_clock_mono at tide_new */
@@ -115,6 +116,8 @@ bool tide_host__turn(tide_host *host, bool block);
 /* Runs Lua's queue until it is empty (for a virtual clock). False when it does
  * not become empty: some task only ever gives way. */
 bool tide_host__pump_dry(tide_host *host);
+/* Whether the loop holds anything that is not the host's own. */
+bool tide_host__script_alive(tide_host *host);
 /* Sets what tide_last_error tells; takes a copy. */
 void tide_host__set_error(tide_host *host, const char *message);
 /* Something was queued for the pump. */

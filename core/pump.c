@@ -129,13 +129,30 @@ static void keep_turning(tide_host *host, bool on) {
     uv_idle_stop(&host->idle);
 }
 
+bool tide_host__script_alive(tide_host *host) {
+  uv_handle_t *own = (uv_handle_t *)&host->async;
+  bool alive;
+  uv_unref(own);
+  alive = uv_loop_alive(host->loop);
+  uv_ref(own);
+  return alive;
+}
+
+/* What keeps the loop may go without Lua being called: a handle counts until it
+ * is closed, a turn after the callback that closed it. */
+static bool may_be_idle(tide_host *host) {
+  bool was_alive = host->was_alive;
+  host->was_alive = tide_host__script_alive(host);
+  return host->ran || (was_alive && !host->was_alive);
+}
+
 static void on_prepare(uv_prepare_t *handle) {
   tide_host *host = handle->data;
   if (host->closing)
     return;
   if (host->pump_wanted)
     pump(host);
-  if (!host->pump_wanted && host->ran)
+  if (!host->pump_wanted && may_be_idle(host))
     ask_idle(host);
   keep_turning(host, host->pump_wanted);
 }

@@ -39,13 +39,7 @@ static int stop(lua_State *L) {
 /* Whether anything but the host itself would keep the loop going. The host's
  * own handles are unreferenced, all but the async one. */
 static int script_alive(lua_State *L) {
-  tide_host *host = tide_lua_host(L);
-  uv_handle_t *own = (uv_handle_t *)&host->async;
-  int alive;
-  uv_unref(own);
-  alive = uv_loop_alive(host->loop);
-  uv_ref(own);
-  lua_pushboolean(L, alive);
+  lua_pushboolean(L, tide_host__script_alive(tide_lua_host(L)));
   return 1;
 }
 
