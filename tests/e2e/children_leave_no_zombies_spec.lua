@@ -87,4 +87,44 @@ describe("a child process", function()
     assert.equal(0, (app:wait()))
     assert.equal("50\n", app:stdout())
   end)
+
+  it("whose own child ignores SIGTERM is gone before the next phase begins", function()
+    local app = proc.start { script = [[
+      local tide, uv = require "moontide", require "luv"
+      local gone, grandchild = tide.event "gone", nil
+      local out = uv.new_pipe(false)
+      local child, pid = uv.spawn("/bin/sh", {
+        args = { "-c", "trap '' TERM; sleep 60 & echo $!; wait; wait" }, detached = true,
+        stdio = { nil, out },
+      }, function() gone:set(true) end)
+      out:read_start(function(_, data)
+        if not data or grandchild then return end
+        grandchild = tonumber(data)
+        print "up"
+        io.stdout:flush()
+      end)
+      local function runs(id)
+        local file = io.open("/proc/" .. id .. "/stat")
+        local state = file and file:read("a"):match "%) (%a)"
+        if file then file:close() end
+        return state ~= nil and state ~= "Z"
+      end
+      tide.shutdown:task("service-stop", "group", { timeout = "2s" }, function()
+        uv.kill(-pid, "sigterm")
+        local _ <close> = setmetatable({}, { __close = function()
+          uv.kill(-pid, "sigkill")
+          tide.shield("500ms", function() gone:wait() end)
+        end})
+        tide.timeout("200ms", function() gone:wait() end)
+      end)
+      tide.shutdown:task("before-cluster-shutdown", "look", function()
+        print(runs(pid), runs(grandchild))
+      end)
+      tide.run_until_terminated()]] }
+    app:wait_stdout "up"
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+    assert.equal("up\nfalse\tfalse\n", app:stdout())
+    app:wait_log { level = "warn", task = "group" }
+  end)
 end)
