@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "date.h"
 #include "log_text.h"
 
 /* Kept free at the end of a line: the longest ending. */
@@ -10,23 +11,6 @@
 #define KEPT_FREE (sizeof ENDING)
 
 #define TIME_LENGTH 24 /* 2026-01-31T09:00:00.123Z */
-
-/* Days since 1970 to a date of the Gregorian calendar, counting years from
- * March so that the leap day is a year's last. gmtime_r would take a lock. */
-static void civil_date(int64_t days, int *year, int *month, int *day) {
-  days += 719468; /* from 0000-03-01 */
-  int64_t era = days / 146097;
-  int64_t of_era = days % 146097;
-  int64_t year_of_era =
-      (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-  int64_t of_year =
-      of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-  int64_t from_march = (5 * of_year + 2) / 153;
-
-  *day = (int)(of_year - (153 * from_march + 2) / 5 + 1);
-  *month = (int)(from_march < 10 ? from_march + 3 : from_march - 9);
-  *year = (int)(year_of_era + era * 400 + (*month <= 2 ? 1 : 0));
-}
 
 /* `width` decimal digits, zeros in front. (printf would take most of the time
  * that a record takes.) */
@@ -47,7 +31,7 @@ static void format_time(char out[TIME_LENGTH], struct timespec time) {
   int of_day = (int)(seconds % 86400);
   int year, month, day;
 
-  civil_date(seconds / 86400, &year, &month, &day);
+  tide_date_of(seconds / 86400, &year, &month, &day);
   out = put_digits(out, 4, year, '-');
   out = put_digits(out, 2, month, '-');
   out = put_digits(out, 2, day, 'T');

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
+
+#include "../date.h"
 
 const char *tide_status_text(int status) {
   static const struct {
@@ -255,12 +256,15 @@ void tide_response_date(char *out, int64_t unix_seconds) {
   static const char *const months[] = {"Jan", "Feb", "Mar", "Apr",
                                        "May", "Jun", "Jul", "Aug",
                                        "Sep", "Oct", "Nov", "Dec"};
-  time_t seconds = (time_t)unix_seconds;
-  struct tm t;
-  gmtime_r(&seconds, &t);
-  /* Not strftime: it would follow the locale of an embedding program. */
-  snprintf(out, 40, "%s, %02u %s %04u %02u:%02u:%02u GMT", days[t.tm_wday],
-           (unsigned)t.tm_mday % 100u, months[t.tm_mon],
-           (unsigned)(t.tm_year + 1900) % 10000u, (unsigned)t.tm_hour % 100u,
-           (unsigned)t.tm_min % 100u, (unsigned)t.tm_sec % 100u);
+  int64_t seconds = unix_seconds > 0 ? unix_seconds : 0; /* a clock never set */
+  int64_t since = seconds / 86400;
+  unsigned of_day = (unsigned)(seconds % 86400);
+  int year, month, day;
+  tide_date_of(since, &year, &month, &day);
+  /* Not strftime: it would follow the locale of an embedding program. The first
+   * day of 1970 was a Thursday. */
+  snprintf(out, 40, "%s, %02u %s %04u %02u:%02u:%02u GMT",
+           days[(since + 4) % 7], (unsigned)day % 100u, months[month - 1],
+           (unsigned)year % 10000u, of_day / 3600 % 24, of_day / 60 % 60,
+           of_day % 60);
 }
