@@ -233,20 +233,25 @@ static void switch_target(tide_writer *writer) {
   writer->torn = false;
 }
 
-/* Sleeps until there is work, and a little longer unless it is urgent. */
+/* Lets more lines come, unless it is urgent. */
+static void gather(tide_writer *writer) {
+  if (!writer->hurry)
+    uv_cond_timedwait(&writer->work, &writer->lock, GATHER);
+}
+
 static void wait_for_work(tide_writer *writer) {
   writer->hurry = false;
   writer->idle = true;
   uv_cond_wait(&writer->work, &writer->lock);
   writer->idle = false;
-  if (!writer->hurry)
-    uv_cond_timedwait(&writer->work, &writer->lock, GATHER);
+  gather(writer);
 }
 
 static void run(void *arg) {
   tide_writer *writer = arg;
 
   uv_mutex_lock(&writer->lock);
+  gather(writer); /* the first line has made this thread */
   while (!writer->closing) {
     switch_target(writer);
     if (carry(writer) || report_losses(writer)) {
