@@ -50,6 +50,7 @@ struct tide_host {
   int64_t shutdown_timeout_ms;
 
   tide_clock clock;
+  struct tide_horizon *horizon; /* of the task library; NULL before Lua */
   tide_log *log;
   tide_lifecycle lifecycle;
   tide_work work;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../horizon.h"
 #include "lua.h"
 
 #define CHUNK 256
@@ -76,9 +77,7 @@ static bool grow(slab *s) {
   return true;
 }
 
-/* Never rounded down: a timer that fires a fraction of a nanosecond early finds
- * that it is not due yet, for ever on a virtual clock. */
-static uint64_t to_ns(lua_Number seconds) {
+uint64_t tide_lua_to_ns(lua_Number seconds) {
   uint64_t ns;
   if (!(seconds > 0))
     return 0;
@@ -118,7 +117,7 @@ static int set_on_due(lua_State *L) {
 
 static int add(lua_State *L) {
   slab *s = check_slab(L);
-  uint64_t at = to_ns(luaL_checknumber(L, 1));
+  uint64_t at = tide_lua_to_ns(luaL_checknumber(L, 1));
   timer *t;
   if (s->free == 0 && !grow(s))
     return luaL_error(L, "not enough memory for a timer");
@@ -145,7 +144,8 @@ static int cancel(lua_State *L) {
 }
 
 static int pending(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)tide_lua_host(L)->clock.count);
+  const tide_host *host = tide_lua_host(L);
+  lua_pushinteger(L, (lua_Integer)tide_horizon_pending(host->horizon));
   return 1;
 }
 
@@ -168,7 +168,7 @@ static int advance(lua_State *L) {
   uint64_t end;
   if (!clock->is_virtual)
     return luaL_error(L, "the clock is not virtual");
-  end = clock->virtual_now + to_ns(luaL_checknumber(L, 1));
+  end = clock->virtual_now + tide_lua_to_ns(luaL_checknumber(L, 1));
   run_dry(L, host);
   while (clock->count > 0 && clock->heap[0]->at <= end) {
     uint64_t at = clock->heap[0]->at;

@@ -48,6 +48,7 @@ void tide_lua_open_core(lua_State *L, tide_host *host) {
       {"log", tide_lua_open_log},
       {"watchdog", tide_lua_open_watchdog},
       {"coroutine", tide_lua_open_coroutine},
+      {"task", tide_lua_open_task},
       {"signals", tide_lua_open_signals},
       {"notify", tide_lua_open_notify},
       {"http", tide_lua_open_http},

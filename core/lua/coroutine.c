@@ -1,19 +1,15 @@
-/* coroutine.c: `moontide.core.coroutine`: the scheduler's own resume, and the
- * tracked functions in the place of Lua's. */
+/* coroutine.c: `moontide.core.coroutine`: what can be asked of interrupts, and
+ * the tracked functions in the place of Lua's. */
 #include "tracked.h"
 
 /* In the registry: the guard, and the table of the originals by name. */
 static const char guard_key, originals_key;
 
-/* How long the `<close>` variables of one coroutine may run, together. */
-#define CLOSE_LIMIT (100 * TIDE_MS)
-
 /* ---- for the task library --------------------------------------------- */
 
-/* A deadline in seconds of core.clock.now(), as the slice wants it. A virtual
- * clock stands still while Lua spins, so there it counts from now in real
- * time. */
-static uint64_t to_deadline(const tide_host *host, lua_Number seconds) {
+/* A virtual clock stands still while Lua spins, so there it counts from now in
+ * real time. */
+uint64_t tide_lua_slice_end(const tide_host *host, lua_Number seconds) {
   uint64_t at, now;
   if (!(seconds > 0) || seconds > 1e10)
     return 0;
@@ -24,7 +20,7 @@ static uint64_t to_deadline(const tide_host *host, lua_Number seconds) {
   return tide_clock_mono() + (at > now ? at - now : 0);
 }
 
-/* resume(co, deadline, ...): every task switch comes through here. */
+/* resume(co, deadline, ...): as coroutine.resume, in a slice of its own. */
 static int resume(lua_State *L) {
   tide_host *host = tide_lua_host(L);
   lua_State *co = lua_tothread(L, 1);
@@ -32,43 +28,12 @@ static int resume(lua_State *L) {
   int results;
   luaL_argexpected(L, co != NULL, 1, "coroutine");
   tide_slice_enter_task(host->interrupt, &slice, co,
-                        to_deadline(host, lua_tonumber(L, 2)));
+                        tide_lua_slice_end(host, lua_tonumber(L, 2)));
   results = tide_tracked_switch(L, co, lua_gettop(L) - 2);
   tide_slice_leave(host->interrupt, &slice);
   lua_pushboolean(L, results >= 0);
   lua_replace(L, 2); /* in the place of the deadline, below the results */
   return lua_gettop(L) - 1;
-}
-
-/* close(co, deadline|nil): as coroutine.close, in a slice of its own: what is
- * closed has shown that it does not end by itself. */
-static int close_task(lua_State *L) {
-  tide_host *host = tide_lua_host(L);
-  lua_State *co = lua_tothread(L, 1);
-  uint64_t deadline = to_deadline(host, lua_tonumber(L, 2));
-  tide_slice slice;
-  int status;
-  luaL_argexpected(L, co != NULL, 1, "coroutine");
-  tide_tracked_check_closable(L, co);
-  if (deadline == 0)
-    deadline = tide_clock_mono() + CLOSE_LIMIT;
-  tide_slice_enter_task(host->interrupt, &slice, co, deadline);
-  status = tide_tracked_reset(L, co);
-  tide_slice_leave(host->interrupt, &slice);
-  lua_pushboolean(L, status == LUA_OK);
-  if (status == LUA_OK)
-    return 1;
-  lua_xmove(co, L, 1);
-  return 2;
-}
-
-static int suspend(lua_State *L) {
-  if (!lua_isyieldable(L)) { /* no position: it would be the library's */
-    lua_pushliteral(L, "cannot await inside table.sort, string.gsub, require "
-                       "or a finalizer");
-    return lua_error(L);
-  }
-  return lua_yield(L, lua_gettop(L));
 }
 
 static int traceback(lua_State *L) {
@@ -209,8 +174,10 @@ static void copy_library(lua_State *L) {
 
 void tide_lua_open_coroutine(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"resume", resume},       {"close", close_task}, {"suspend", suspend},
-      {"traceback", traceback}, {"pending", pending},  {NULL, NULL},
+      {"resume", resume},
+      {"traceback", traceback},
+      {"pending", pending},
+      {NULL, NULL},
   };
   tide_interrupt_bind(host->interrupt, L);
   install(L, host);

@@ -21,6 +21,13 @@ static inline tide_host *tide_lua_host(lua_State *L) {
  * at `index` (nil: none). */
 void tide_lua_keep(lua_State *L, int *slot, int index);
 
+/* Seconds of Lua's as nanoseconds, never rounded down: a timer that fires a
+ * fraction of a nanosecond early finds that it is not due yet, for ever on a
+ * virtual clock. */
+uint64_t tide_lua_to_ns(lua_Number seconds);
+/* A deadline in seconds of core.clock.now() (0: none), as a slice wants it. */
+uint64_t tide_lua_slice_end(const tide_host *host, lua_Number seconds);
+
 /* ---- for host.c ---- */
 
 /* luaL_loadfilex for text alone; the message on the stack names the file. */
@@ -51,6 +58,7 @@ void tide_lua_open_state(lua_State *L, tide_host *host);
 void tide_lua_open_log(lua_State *L, tide_host *host);
 void tide_lua_open_watchdog(lua_State *L, tide_host *host);
 void tide_lua_open_coroutine(lua_State *L, tide_host *host);
+void tide_lua_open_task(lua_State *L, tide_host *host);
 void tide_lua_open_signals(lua_State *L, tide_host *host);
 void tide_lua_open_notify(lua_State *L, tide_host *host);
 void tide_lua_open_http(lua_State *L, tide_host *host);

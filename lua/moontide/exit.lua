@@ -74,7 +74,7 @@ end
 local function park()
   local t = require("moontide.task").current()
   if t and t.body == coroutine.running() and coroutine.isyieldable() then
-    require("moontide.task.queue").leave(PARKED)
+    core.task.leave(PARKED)
   end
   M.unwind()
 end

@@ -10,6 +10,7 @@
 ---@field log moontide.core.log
 ---@field watchdog moontide.core.watchdog
 ---@field coroutine moontide.core.coroutine
+---@field task moontide.core.task
 ---@field notify moontide.core.notify
 ---@field health moontide.core.health
 ---@field http table only for lua/moontide/http
@@ -224,15 +225,110 @@ local co = {}
 ---@param deadline number
 function co.resume(thread, deadline, ...) end
 
---- Yields from the running task; raises where a yield cannot cross.
-function co.suspend(...) end
-
 --- The stack of the last slice that was interrupted.
 ---@return string|nil
 function co.traceback() end
 
 ---@return boolean whether the running slice is being interrupted
 function co.pending() end
+
+---@class moontide.core.task the mechanism of tasks; the library's `task` is what scripts see
+---@field Task { methods: table, getters: table, meta: table } to be filled by the library
+---@field Scope { methods: table, getters: table, meta: table }
+---@field SLEEP table what a sleeping task waits for
+local tasks = {}
+
+---@param fields table its other fields
+---@param owner moontide.Task|nil
+---@return moontide.Scope
+function tasks.new_scope(fields, owner) end
+
+---@param scope moontide.Scope
+---@param fn fun(...): ...
+---@return moontide.Task
+function tasks.spawn(scope, fn, ...) end
+
+---@param scope moontide.Scope
+---@param opts moontide.TaskOptions
+---@param fn fun(...): ...
+---@return moontide.Task
+function tasks.start(scope, opts, fn, ...) end
+
+--- Starts a task in a callback of the loop and runs it at once.
+---@param scope moontide.Scope
+---@param opts moontide.TaskOptions without timeout and deadline
+---@param fn fun(value: any): ...
+---@return moontide.Task|nil task when it lives on or did not end well
+function tasks.run(scope, opts, fn, value) end
+
+---@return moontide.Task[] the live tasks of a scope, oldest first
+function tasks.members(scope) end
+
+---@return moontide.Task|nil the task whose code runs right now
+function tasks.current() end
+
+--- The running task, if the caller may await; raises otherwise, where the caller was called.
+---@return moontide.Task
+function tasks.await_point() end
+
+--- Suspends the running task, which has passed await_point, until `wake` names the same source.
+---@param source table
+function tasks.suspend(source) end
+
+---@param d number|string
+function tasks.sleep(d) end
+
+--- Ends the running task where it stands; only in its own coroutine.
+---@param reason string
+function tasks.leave(reason) end
+
+---@return boolean whether it waited for that; then it is queued
+function tasks.wake(t, source) end
+
+---@return boolean whether it waits for that
+function tasks.stands_at(t, source) end
+
+--- Queues a suspended task.
+function tasks.ready(t) end
+
+--- Queues a suspended task, to go on with its cancellation.
+function tasks.raise(t) end
+
+--- Makes the clock entry of a suspended task anew.
+function tasks.arm(t) end
+
+--- Runs the <close> variables of a suspended or dead task.
+---@return boolean ok
+---@return any err
+function tasks.close(t) end
+
+--- The task's function is over; it waits for the tasks of its own scope.
+function tasks.join_own(t) end
+
+--- Ends a task.
+---@param outcome string
+function tasks.settle(t, outcome) end
+
+---@return boolean more whether something is still ready
+function tasks.pump() end
+
+---@return integer queued
+---@return integer live
+---@return integer running 0 or 1
+function tasks.counts() end
+
+--- Sets what the library decides; see core/lua/task.h.
+---@param name string
+---@param fn function
+function tasks.policy(name, fn) end
+
+--- Sets the message handler at the base of each task.
+---@param fn fun(err: any): any
+function tasks.on_error(fn) end
+
+--- A room of its own, for tests that load the library anew.
+---@return moontide.core.task
+function tasks.anew() end
 
 ---@class moontide.core.notify
 local notify = {}
@@ -268,5 +364,5 @@ function health.ready() end
 
 return {
   host = host, clock = clock, state = state, signals = signals, log = log, watchdog = watchdog,
-  coroutine = co, notify = notify, health = health,
+  coroutine = co, task = tasks, notify = notify, health = health,
 }

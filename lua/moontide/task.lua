@@ -8,13 +8,11 @@ local alarm = require "moontide.task.alarm"
 local ends = require "moontide.task.ends"
 local errors = require "moontide.task.errors"
 local late = require "moontide.task.late"
-local queue = require "moontide.task.queue"
-local scheduler = require "moontide.task.scheduler"
+require "moontide.task.handle"
 local scopes = require "moontide.task.scope"
 
-local await_point, suspend = queue.await_point, queue.suspend
-local SLEEP, TURN = queue.SLEEP, queue.TURN
-local clock_now = core.clock.now
+local mechanism = core.task
+local current, spawn, start = mechanism.current, mechanism.spawn, mechanism.start
 
 local M = {}
 
@@ -23,7 +21,11 @@ M.root = scopes.new("root")
 --- The scope of pipeline tasks, beside root, so that cancelling root leaves them alone.
 M.pipeline = scopes.new("pipeline")
 
-M.pump = scheduler.pump
+--- Runs ready tasks for one budget, and says whether something is still ready. The loop calls it
+--- after anything that entered Lua.
+M.pump = mechanism.pump
+--- Starts a task in a callback of the loop and runs it at once; see core/lua/task_run.c.
+M.run = mechanism.run
 M.is_cancelled = errors.is_cancelled
 --- The newest tasks that were closed because they did not end in their grace.
 M.abandoned = late.abandoned
@@ -34,7 +36,7 @@ local LAZY = {
 }
 
 local function current_scope()
-  local t = queue.current
+  local t = current()
   if t then
     return scopes.of(t)
   end
@@ -46,7 +48,7 @@ end
 ---@return moontide.Task
 function M.spawn(fn, ...)
   scopes.check_function(fn, 2)
-  return scopes.spawn(current_scope(), false, fn, ...)
+  return spawn(current_scope(), fn, ...)
 end
 
 ---@class moontide.TaskOptions
@@ -67,7 +69,7 @@ end
 ---@return moontide.Task
 function M.start(opts, fn, ...)
   scopes.check_function(fn, 2)
-  return scopes.start(opts.scope or current_scope(), opts, fn, ...)
+  return start(opts.scope or current_scope(), opts, fn, ...)
 end
 
 --- A scope of tasks that no task owns. With a parent it has the parent's deadline, and is cancelled
@@ -86,7 +88,7 @@ end
 --- The running task, or nil.
 ---@return moontide.Task|nil
 function M.current()
-  local t = queue.current
+  local t = current()
   if t then
     t.seen = true -- its record is the caller's, too
   end
@@ -96,7 +98,7 @@ end
 --- When the running task must have ended, on the clock's scale; nil when nothing says so.
 ---@return number|nil
 function M.deadline()
-  local t = queue.current
+  local t = current()
   if not t then
     return nil
   elseif not t.cancelled or not t:is_shielded() then
@@ -108,18 +110,8 @@ end
 
 --- Lets others run for at least d; 0 is one turn.
 ---@async
----@param d number|string
-function M.sleep(d)
-  local t = await_point()
-  if d == 0 then
-    return suspend(TURN)
-  end
-  t.value = clock_now() + scopes.duration(d, "sleep", 2)
-  if t.alarm then
-    alarm.clear(t) -- it may be for later than this sleep ends
-  end
-  return suspend(SLEEP)
-end
+---@type fun(d: number|string)
+M.sleep = mechanism.sleep
 
 ---@param what string|nil
 ---@return moontide.Waiter
@@ -142,9 +134,8 @@ end
 --- How many tasks there are.
 ---@return { ready: integer, waiting: integer, live: integer }
 function M.counts()
-  local ready = scheduler.ready_count()
-  local running = queue.current and 1 or 0
-  return { ready = ready, live = queue.live, waiting = queue.live - ready - running }
+  local ready, live, running = mechanism.counts()
+  return { ready = ready, live = live, waiting = live - ready - running }
 end
 
 --- How many root tasks live.
@@ -179,7 +170,5 @@ setmetatable(M, {
     end
   end,
 })
-
-core.clock.on_due(alarm.due)
 
 return M

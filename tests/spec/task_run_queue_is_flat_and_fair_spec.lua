@@ -91,7 +91,7 @@ describe("one turn of the pump", function()
 end)
 
 describe("a task started in a callback of the loop", function()
-  local scheduler = require "moontide.task.scheduler"
+  local scheduler = require "moontide.task"
   local alarm = require "moontide.task.alarm"
 
   --- Calls fn where the loop calls its callbacks: outside any task.

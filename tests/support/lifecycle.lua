@@ -156,7 +156,7 @@ function M.world(options)
   local core = setmetatable({
     state = fake_state(life), host = fake_host(life, options), log = fake_log(life),
     signals = fake_signals(life), watchdog = fake_watchdog(life),
-    notify = fake_notify(life, options), health = fake_health(life),
+    notify = fake_notify(life, options), health = fake_health(life), task = real.task.anew(),
   }, { __index = real })
   package.loaded["moontide.core"] = core
   life.core = core

@@ -3,13 +3,12 @@
 local core = require "moontide.core"
 local events = require "moontide.http.events"
 local lazy = require "moontide.lazy"
-local queue = require "moontide.task.queue"
-local scheduler = require "moontide.task.scheduler"
 local task = require "moontide.task"
 
 local exchange = lazy "moontide.http.exchange"
 local broken, reply, text = core.http.broken, core.http.reply, core.http.text
-local run, start_task, root = scheduler.run, task.start, task.root
+local run, start_task, root = task.run, task.start, task.root
+local counts = core.task.counts
 local write_log = core.log.write
 
 local M = {}
@@ -65,7 +64,7 @@ local function start(id, x, slot)
     keep(t, x, slot)
     return true
   end
-  return queue.length() > 0
+  return counts() > 0
 end
 
 local function abort(slot, why)

@@ -5,7 +5,7 @@
 local alarm = require "moontide.task.alarm"
 local core = require "moontide.core"
 local errors = require "moontide.task.errors"
-local queue = require "moontide.task.queue"
+local mechanism = require("moontide.core").task
 local traceback = require "moontide.task.traceback"
 
 local M = {}
@@ -22,23 +22,21 @@ end
 ---@param t moontide.Task
 local function deliver(t)
   local source = t.at
-  if type(source) ~= "table" then
+  if type(source) == "string" then
     return
   elseif not t.body then
     t.told = true
     return
   elseif M.holds(t.shield) then
-    alarm.renew(t)
+    mechanism.arm(t)
     return
   elseif source.firm then
     return
   end
-  t.at = queue.RAISE
+  mechanism.raise(t)
   if source.forget then
     source:forget()
   end
-  alarm.clear(t)
-  queue.append(t)
 end
 M.deliver = deliver
 
@@ -77,9 +75,8 @@ end
 ---@param err moontide.TaskError
 function M.cancel_scope(scope, err)
   scope.cancelled = scope.cancelled or err
-  local members = scope.members
-  for i = 1, scope.n do
-    M.cancel(members[i], err)
+  for _, t in ipairs(mechanism.members(scope)) do
+    M.cancel(t, err)
   end
   for below in pairs(scope.below or {}) do
     M.cancel_scope(below, err)
@@ -89,7 +86,7 @@ end
 --- The task's deadline has passed.
 ---@param t moontide.Task
 function M.expire(t)
-  if type(t.at) == "table" then
+  if type(t.at) ~= "string" then
     t.stack = traceback.of(t)
   end
   local opts = t.opts
@@ -97,5 +94,6 @@ function M.expire(t)
   local since = t.started_at or t.deadline
   M.cancel(t, errors.timeout(limit, t.allowed or t.deadline - since))
 end
+mechanism.policy("expire", M.expire)
 
 return M

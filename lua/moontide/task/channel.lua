@@ -2,7 +2,7 @@
 ---
 --- A value that was handed to a waiting receiver is received even if that task is cancelled in the
 --- same turn: its wait returns, and its next await raises.
-local queue = require "moontide.task.queue"
+local mechanism = require("moontide.core").task
 local waitlist = require "moontide.task.waitlist"
 
 ---@class moontide.Channel
@@ -37,14 +37,14 @@ function Channel:send(value)
   if value == nil then
     error("channel: cannot send nil, which says that the channel is closed", 2)
   end
-  local t = queue.await_point()
+  local t = mechanism.await_point()
   if self.closed then
     error("channel: send on a closed channel", 2)
   end
   local receiver = self.receivers:take()
   if receiver then
     receiver.value = value
-    queue.ready(receiver)
+    mechanism.ready(receiver)
     return
   elseif self.last - self.first + 1 < self.capacity then
     self.last = self.last + 1
@@ -67,7 +67,7 @@ local function from_sender(self)
   end
   local value = sender.value
   sender.value = nil
-  queue.ready(sender)
+  mechanism.ready(sender)
   return value
 end
 
@@ -75,7 +75,7 @@ end
 ---@async
 ---@return any
 function Channel:receive()
-  local t = queue.await_point()
+  local t = mechanism.await_point()
   local first = self.first
   if first <= self.last then
     local value = self.items[first]

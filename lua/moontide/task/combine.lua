@@ -6,7 +6,6 @@ local cancel = require "moontide.task.cancel"
 local core = require "moontide.core"
 local ends = require "moontide.task.ends"
 local errors = require "moontide.task.errors"
-local queue = require "moontide.task.queue"
 local scopes = require "moontide.task.scope"
 
 local M = {}
@@ -31,7 +30,7 @@ local function raise_failure(scope, t)
 end
 
 local function open(name, strict)
-  local t = queue.await_point()
+  local t = core.task.await_point()
   local scope = scopes.open(t, name)
   scope.strict = strict
   return scope, t
@@ -45,7 +44,7 @@ end
 function M.scope(fn)
   scopes.check_function(fn, 2)
   local scope, t = open("tide.scope", true)
-  local body = scopes.start(scope, { name = "tide.scope", children = scope }, fn, scope)
+  local body = core.task.start(scope, { name = "tide.scope", children = scope }, fn, scope)
   leave(scope, t)
   raise_failure(scope, t)
   return body:results(t)
@@ -62,7 +61,7 @@ function M.all(functions)
   local scope, t = open("tide.all", true)
   local tasks, results = {}, {}
   for key, fn in pairs(functions) do
-    tasks[key] = scopes.spawn(scope, false, fn)
+    tasks[key] = core.task.spawn(scope, fn)
   end
   leave(scope, t)
   raise_failure(scope, t)
@@ -87,7 +86,7 @@ function M.race(functions)
   end
   for _, fn in pairs(functions) do
     scopes.check_function(fn, 2)
-    scopes.start(scope, { name = "tide.race", on_end = on_end, detached_errors = true }, fn)
+    core.task.start(scope, { name = "tide.race", on_end = on_end, detached_errors = true }, fn)
   end
   leave(scope, t)
   raise_failure(scope, t)
@@ -106,7 +105,7 @@ function M.timeout(d, fn, ...)
   scopes.check_function(fn, 2)
   local seconds = scopes.duration(d, "timeout", 2)
   local scope, t = open("tide.timeout", false)
-  local task = scopes.start(scope, {
+  local task = core.task.start(scope, {
     name = "tide.timeout", timeout = seconds, limit = "tide.timeout", detached_errors = true,
   }, fn, ...)
   leave(scope, t)
@@ -144,7 +143,7 @@ end
 ---@return any ...
 function M.shield(d, fn, ...)
   scopes.check_function(fn, 2)
-  local t = queue.current
+  local t = core.task.current()
   if not t then
     error("cannot shield outside a task", 2)
   end

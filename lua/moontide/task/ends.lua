@@ -1,14 +1,12 @@
---- Ends: what a task's outcome is, who hears of a failure, and what an ended task lets go.
-local alarm = require "moontide.task.alarm"
+--- Ends: what a task's outcome is, and who hears of a failure. A task that just returns comes here
+--- only when somebody is to be told.
 local cancel = require "moontide.task.cancel"
 local core = require "moontide.core"
 local errors = require "moontide.task.errors"
-local queue = require "moontide.task.queue"
-local scopes = require "moontide.task.scope"
 local traceback = require "moontide.task.traceback"
 
-local clock_now, close = core.clock.now, core.coroutine.close
-local defer_alarm, remove, DONE = queue.defer_alarm, scopes.remove, queue.DONE
+local mechanism = core.task
+local settle, policy = mechanism.settle, mechanism.policy
 local INTERRUPTED = core.coroutine.interrupted
 
 local M = {}
@@ -29,6 +27,29 @@ local function report(t)
     complain("error in the uncaught-error handler", t, err)
   end
 end
+
+policy("on_end_error", function(t, err)
+  complain("error in on_end", t, err)
+end)
+
+--- Message handler at the base of each task: keeps the stack, also of the task that the error came
+--- from. A cancelled task that ends by its cancellation needs none.
+mechanism.on_error(function(err)
+  local t = mechanism.current()
+  if t.cancelled and errors.is_cancelled(err) then
+    return err
+  end
+  local stack = traceback.here()
+  local cause = t.cause
+  if cause and rawequal(cause.error, err) and cause.stack then
+    stack = ("%s\nraised in task %s, awaited by task %s:\n%s"):format(
+      cause.stack, cause.name, t.name, stack)
+  end
+  t.stack = stack
+  return err
+end)
+
+-- Outcomes -------------------------------------------------------------------------------------
 
 --- A cancellation decides the outcome once it was raised, even if the function then returned as if
 --- nothing had been; a failure of its own still counts more.
@@ -52,11 +73,60 @@ local function outcome_of(t)
   return cancelled.kind == "timeout" and "timed_out" or "cancelled"
 end
 
+local function settle_as_it_did(t)
+  settle(t, outcome_of(t))
+end
+M.settle_as_it_did = settle_as_it_did
+policy("end_later", settle_as_it_did)
+
+--- The function of a task that was cancelled or has failed is over; its children may live on for a
+--- while.
+local function end_body(t)
+  local own = t.own
+  if not own or own.n == 0 then
+    return settle_as_it_did(t)
+  end
+  if t.failed then
+    cancel.cancel_below(t, errors.cancelled(("task %s ended: %s"):format(
+      t.name, tostring(t.error))))
+  end
+  mechanism.join_own(t)
+end
+policy("end_body", end_body)
+
+--- A slice ended neither in an await nor with its function's return. Either the function "raised",
+--- or the coroutine "died" of an interruption that none could stop, or the task "left" where it
+--- stands, which counts as its cancellation, or it has "yielded" by itself, which only coroutines
+--- that it made may do.
+policy("broken", function(t, how, err)
+  if how == "left" then
+    t.cancelled = t.cancelled or errors.cancelled(err)
+    err = t.cancelled
+  elseif how == "yielded" then
+    t.stack = traceback.prune(debug.traceback(t.body))
+    err = "a task must not call coroutine.yield; to let others run, call tide.sleep(0)"
+  end
+  mechanism.close(t)
+  t.failed, t.error, t.value = true, err, nil
+  end_body(t)
+end)
+
+--- Ends a task that was cancelled before it began.
+local function drop(t)
+  t.cancelled = t.cancelled or t.scope.cancelled
+  t.failed, t.error, t.value = true, t.cancelled, nil
+  settle_as_it_did(t)
+end
+M.drop = drop
+policy("drop", drop)
+
+-- Who hears of it ------------------------------------------------------------------------------
+
 --- Who hears of a failure: whoever awaits the task; else the strict scope that it belongs to; else,
 --- when its owner has ended and still nobody asked, the uncaught-error policy.
 local function blame(t, scope)
-  local outcome, owner = t.outcome, scope.owner
-  if outcome == "cancelled" or t.claimed or t.opts and t.opts.detached_errors then
+  local outcome, owner, opts = t.outcome, scope.owner, t.opts
+  if outcome == "cancelled" or t.claimed or opts and opts.detached_errors then
     return
   elseif outcome ~= "failed" and owner and owner.cancelled then
     return -- late with its owner, who says so
@@ -69,20 +139,8 @@ local function blame(t, scope)
   end
 end
 
---- Reports the failures that nobody has claimed by the end of their scope.
----@param scope moontide.Scope
-local function report_unclaimed(scope)
-  for _, t in ipairs(scope.unclaimed) do
-    if not t.claimed then
-      report(t)
-    end
-  end
-  scope.unclaimed = nil
-end
-M.report_unclaimed = report_unclaimed
-
 --- Tells whoever is to hear of it: siblings and owner in a strict scope, else the policy above.
-local function pass_on(t, scope)
+policy("pass_on", function(t, scope)
   if not scope.strict then
     blame(t, scope)
   elseif not scope.failure and t.outcome ~= "cancelled" then
@@ -90,72 +148,22 @@ local function pass_on(t, scope)
     cancel.cancel_scope(scope, errors.cancelled(
       ("task %s failed: %s"):format(t.name, tostring(t.error))))
   end
-end
+end)
 
-local function call_on_end(t, on_end)
-  local ok, err = xpcall(on_end, debug.traceback, t)
-  if not ok then
-    complain("error in on_end", t, err)
+--- Reports the failures that nobody has claimed by the end of their scope.
+---@param scope moontide.Scope
+function M.report_unclaimed(scope)
+  for _, t in ipairs(scope.unclaimed or {}) do
+    if not t.claimed then
+      report(t)
+    end
   end
+  scope.unclaimed = nil
 end
+policy("own_ended", M.report_unclaimed)
 
---- The task is over: its function has returned and it has no children left. The clock is read
---- afresh for tasks of a kind, whose durations are reported.
-local function settle(t, outcome)
-  local scope, opts, own, joiners = t.scope, t.opts, t.own, t.joiners
-  t.outcome, t.at, t.body = outcome, DONE, false
-  t.ended_at = opts and opts.kind and clock_now() or queue.now
-  queue.live = queue.live - 1
-  if t.alarm then
-    alarm.clear(t)
-  end
-  if outcome ~= "ok" then
-    pass_on(t, scope)
-  end
-  if own and own.unclaimed then
-    report_unclaimed(own)
-  end
-  if joiners then
-    joiners:wake_all()
-  end
-  if opts and opts.on_end then
-    call_on_end(t, opts.on_end)
-  end
-  remove(scope, t)
-end
-
---- The task's function is over; its children may live on for a while.
-local function end_body(t)
-  local own = t.own
-  t.body = false
-  if not own or own.n == 0 then
-    return settle(t, outcome_of(t))
-  end
-  if t.failed then
-    cancel.cancel_below(t, errors.cancelled(("task %s ended: %s"):format(
-      t.name, tostring(t.error))))
-  end
-  t.at = own
-  if t.deadline and not t.alarm then
-    defer_alarm(t)
-  end
-end
-M.end_body = end_body
-
---- Runs the <close> variables of a suspended or dead task, as this task.
-function M.close_body(t)
-  queue.current = t
-  local ok, err = close(t.body)
-  queue.current = nil
-  return ok, err
-end
-
---- Ends a task that was cancelled before it began.
-function M.drop(t)
-  t.failed, t.error, t.value = true, t.cancelled, nil
-  settle(t, outcome_of(t))
-end
-
-M.outcome_of, M.settle = outcome_of, settle
+policy("wake_all", function(joiners)
+  joiners:wake_all()
+end)
 
 return M

@@ -1,5 +1,5 @@
 --- The event: set once, seen by all, now and later.
-local queue = require "moontide.task.queue"
+local await_point = require("moontide.core").task.await_point
 local waitlist = require "moontide.task.waitlist"
 
 ---@class moontide.Event
@@ -39,7 +39,7 @@ end
 ---@async
 ---@return any value what set was given
 function Event:wait()
-  local t = queue.await_point()
+  local t = await_point()
   if not self.done then
     self.waiters:wait(t)
   end

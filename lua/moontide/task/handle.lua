@@ -1,10 +1,14 @@
 --- The Task: what spawn returns.
 ---
---- A task is one small table, made by scope.lua with every field that the scheduler reads, so that
---- only what is made up when somebody asks (name, state, waiting_on) comes by __index.
+--- The core makes it and keeps what every slice reads (core/lua/task.h); here is what is made up
+--- when somebody asks, and what tasks do for each other.
+---
+--- Where a task stands is `at`: "new", "ready", "raise" (queued, to go on with its cancellation),
+--- "running", "finished" (its function has returned), "done"; or what it waits for: an object with
+--- a `what`, a wait list, or its own scope.
 local cancel = require "moontide.task.cancel"
 local errors = require "moontide.task.errors"
-local queue = require "moontide.task.queue"
+local mechanism = require("moontide.core").task
 local traceback = require "moontide.task.traceback"
 local waitlist = require "moontide.task.waitlist"
 
@@ -12,7 +16,8 @@ local waitlist = require "moontide.task.waitlist"
 ---@field id integer
 ---@field name string
 ---@field kind string|nil "phase task", "handler", ...
----@field at any where it stands; see queue.lua
+---@field at any where it stands
+---@field body thread|function|false its coroutine; before it has one its function
 ---@field state "ready"|"running"|"waiting"|"done"
 ---@field outcome "ok"|"failed"|"timed_out"|"cancelled"|"interrupted"|"abandoned"|nil
 ---@field error any what it failed with
@@ -24,15 +29,13 @@ local waitlist = require "moontide.task.waitlist"
 ---@field waiting_on string|nil "sleep", "event NAME", "task NAME"
 ---@field scope moontide.Scope the scope it belongs to
 ---@field own moontide.Scope|false the scope that its own spawns join
-local methods = {}
-local Task = { __name = "moontide.Task" }
+local methods, getters = mechanism.Task.methods, mechanism.Task.getters
 
 local last_id = 0
-local getters = {}
 
 function getters.id(t)
   last_id = last_id + 1
-  rawset(t, "id", last_id)
+  t.id = last_id
   return last_id
 end
 
@@ -48,17 +51,17 @@ end
 
 function getters.state(t)
   local at = t.at
-  if type(at) == "table" then
+  if type(at) ~= "string" then
     return "waiting"
-  elseif at == queue.DONE then
+  elseif at == "done" then
     return "done"
   end
-  return (at == queue.RUNNING or at == queue.FINISHED) and "running" or "ready"
+  return (at == "running" or at == "finished") and "running" or "ready"
 end
 
 function getters.waiting_on(t)
   local source = t.at
-  if type(source) ~= "table" then
+  if type(source) == "string" then
     return nil
   end
   local of = source.of or source
@@ -68,16 +71,7 @@ function getters.waiting_on(t)
   return (of.scope and "task " or "the tasks of ") .. of.name
 end
 
-function Task.__index(t, key)
-  local value = methods[key]
-  if value ~= nil then
-    return value
-  end
-  local get = getters[key]
-  return get and get(t)
-end
-
-function Task.__tostring(t)
+function mechanism.Task.meta.__tostring(t)
   return ("%s (%s)"):format(t.name, t.outcome or t.state)
 end
 
@@ -95,13 +89,13 @@ local function refuse_self_wait(t, target)
       y = y.scope.owner
     end
     local source = x.at
-    local of = type(source) == "table" and source.of
+    local of = type(source) ~= "string" and source.of
     x = of and of.scope and of or nil
   end
 end
 
 local function wait_for_end(target)
-  local t = queue.await_point()
+  local t = mechanism.await_point()
   target.claimed = true
   if not target.outcome then
     refuse_self_wait(t, target)
@@ -159,12 +153,11 @@ end
 --- Nothing is noted at the spawn: the function is found when somebody asks, while the task lives.
 ---@return string
 function methods:site()
-  local opts, body = self.opts, self.body
+  local opts, fn = self.opts, self.fn
   if opts and opts.site then
     return opts.site
   end
-  local info = type(body) == "thread" and traceback.base(body)
-    or type(body) == "function" and debug.getinfo(body, "S")
+  local info = type(fn) == "function" and debug.getinfo(fn, "S")
   return info and info.short_src .. ":" .. info.linedefined or "?"
 end
 
@@ -182,6 +175,3 @@ end
 function methods:is_shielded()
   return cancel.holds(self.shield)
 end
-
-Task.methods = methods
-return Task

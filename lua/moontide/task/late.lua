@@ -2,11 +2,10 @@
 local alarm = require "moontide.task.alarm"
 local cancel = require "moontide.task.cancel"
 local ends = require "moontide.task.ends"
-local queue = require "moontide.task.queue"
+local mechanism = require("moontide.core").task
 local traceback = require "moontide.task.traceback"
 
-local defer_alarm, settle = queue.defer_alarm, ends.settle
-local DONE, NEW, RUNNING, SLEEP = queue.DONE, queue.NEW, queue.RUNNING, queue.SLEEP
+local arm, settle = mechanism.arm, mechanism.settle
 
 local M = {
   --- Records of the tasks that were closed because they did not end in their grace: newest last.
@@ -45,15 +44,14 @@ local function close_now(t, now)
   local source, site = t.at, t:site()
   t.left = traceback.of(t)
   t.stack = t.stack or t.left
-  t.at = RUNNING
-  if type(source) == "table" and source.forget then
+  local ok, err = mechanism.close(t)
+  if source.forget then
     source:forget()
   end
-  local ok, err = ends.close_body(t)
   if not ok then
     t.left = ("%s\nerror while it was closed: %s"):format(t.left, tostring(err))
   end
-  t.body, t.error = false, t.cancelled
+  t.error = t.cancelled
   abandon_below(t, now, true) -- what its <close> variables may have started
   remember(t, site, now)
   settle(t, "abandoned")
@@ -66,44 +64,38 @@ end
 ---@param must boolean
 function abandon(t, now, must)
   local at = t.at
-  if at == DONE then
+  if at == "done" then
     return -- it ended when another was closed
   end
-  local joins = not t.body or type(at) == "table" and at.firm
+  local waits = type(at) ~= "string"
+  local joins = not t.body or waits and at.firm
   abandon_below(t, now, must or not joins)
-  if not must and (joins or type(at) ~= "table") then
-    if type(t.at) == "table" then
-      defer_alarm(t)
+  if not must and (joins or not waits) then
+    if type(t.at) ~= "string" then
+      arm(t)
     end
-  elseif at == NEW then
+  elseif at == "new" then
     ends.drop(t)
   elseif not t.body then
-    settle(t, ends.outcome_of(t))
+    ends.settle_as_it_did(t)
   else
     close_now(t, now)
   end
 end
 
---- A waiting task's clock entry is due: its sleep is over, its deadline has passed, a shield ends
---- or its grace does. What is not due yet gets a new entry.
-function alarm.on_task(t, now)
-  if type(t.at) ~= "table" then
-    return
-  elseif t.cancelled then
-    local kill_at = alarm.kill_at(t)
-    if kill_at and kill_at <= now then
-      return abandon(t, now, false)
-    elseif t.shield and t.shield.till <= now then
-      cancel.cancel_below(t, t.cancelled)
-      return cancel.deliver(t)
-    end
-  elseif t.deadline and t.deadline <= now then
+--- The clock entry of a waiting task is due, not only because its sleep is over: its deadline has
+--- passed, its shield ends or its grace does.
+mechanism.policy("due", function(t, now)
+  if not t.cancelled then
     return cancel.expire(t)
   end
-  if t.at == SLEEP and t.value <= now then
-    return queue.ready(t)
+  local kill_at, shield = alarm.kill_at(t), t.shield
+  if kill_at and kill_at <= now then
+    abandon(t, now, false)
+  elseif shield and shield.till <= now then
+    cancel.cancel_below(t, t.cancelled)
+    cancel.deliver(t)
   end
-  defer_alarm(t)
-end
+end)
 
 return M

@@ -1,5 +1,5 @@
 --- offload: runs a function on a thread of libuv's pool, in a Lua state of its own.
-local queue = require "moontide.task.queue"
+local await_point = require("moontide.core").task.await_point
 local waiter = require "moontide.task.waiter"
 
 local M = {}
@@ -54,7 +54,7 @@ end
 ---@param ... string|number|boolean|nil
 ---@return string|number|boolean|nil ...
 function M.offload(fn, ...)
-  queue.await_point()
+  await_point()
   if type(fn) ~= "function" then
     error(("offload: needs a function, got %s"):format(type(fn)), 2)
   end

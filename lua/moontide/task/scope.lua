@@ -1,14 +1,15 @@
---- The Scope: who owns tasks, and where tasks come from.
+--- The Scope: who owns tasks.
+---
+--- A scope is made by the core, which counts and links its tasks; what stands here is opened less
+--- often than a task is spawned.
 local cancel = require "moontide.task.cancel"
 local errors = require "moontide.task.errors"
-local queue = require "moontide.task.queue"
+local mechanism = require("moontide.core").task
 local waitlist = require "moontide.task.waitlist"
-local Task = require "moontide.task.handle"
 
 ---@class moontide.Scope
 ---@field name string
----@field members moontide.Task[] live tasks, in no order
----@field n integer how many
+---@field n integer how many live tasks it has
 ---@field owner moontide.Task|nil the task that ends only after the scope
 ---@field outer moontide.Scope|nil the owner's scope before this one was opened
 ---@field deadline number|false what its tasks inherit
@@ -19,23 +20,20 @@ local Task = require "moontide.task.handle"
 ---@field shield moontide.Shield|nil
 ---@field below table<moontide.Scope, true>|nil scopes that are cancelled with it
 ---@field unclaimed moontide.Task[]|nil failed tasks that nobody has awaited yet
-local Scope = { __name = "moontide.Scope" }
-Scope.__index = Scope
+local Scope = mechanism.Scope.methods
 
 local M = {}
 
-local select, setmetatable, type = select, setmetatable, type
-local append, ready, NEW = queue.append, queue.ready, queue.NEW
+local members = mechanism.members
 
 ---@param name string
 ---@param owner moontide.Task|nil
 ---@return moontide.Scope
 function M.new(name, owner)
-  return setmetatable({
-    name = name, members = {}, n = 0, owner = owner,
-    deadline = owner and owner.deadline or false,
-    limit = owner and owner.opts and owner.opts.limit or owner and owner.scope.limit or nil,
-  }, Scope)
+  local opts = owner and owner.opts
+  return mechanism.new_scope({
+    name = name, limit = opts and opts.limit or owner and owner.scope.limit or nil,
+  }, owner)
 end
 
 local weak = { __mode = "k" }
@@ -69,61 +67,21 @@ end
 ---@param t moontide.Task
 ---@return moontide.Scope
 function M.of(t)
-  local opts = t.opts
-  if t.own then
-    return t.own
+  local opts, own = t.opts, t.own
+  if own then
+    return own
   elseif opts and opts.children then
     return opts.children
   end
-  local scope = M.new(t.name, t)
+  own = M.new(t.name, t)
   if t.cancelled then
-    scope.cancelled = t.cancelled
+    own.cancelled = t.cancelled
   end
-  t.own = scope
-  return scope
+  t.own = own
+  return own
 end
 
---- Makes a task. This is the hot path: one table, no closure, no clock entry.
-local function spawn(scope, opts, fn, first, ...)
-  local n = scope.n + 1
-  local t = setmetatable({
-    at = NEW, scope = scope, slot = n, body = fn, value = first, deadline = scope.deadline,
-    opts = opts, args = 0, alarm = false, cancelled = false, own = false, joiners = false,
-    failed = false, started_at = false, ended_at = false, outcome = nil,
-  }, Task)
-  scope.n = n
-  scope.members[n] = t
-  queue.live = queue.live + 1
-  local more = select("#", ...)
-  if more > 0 then
-    t.args, t.value = more + 1, { first, ... }
-  elseif first ~= nil then
-    t.args = 1
-  end
-  append(t)
-  return t
-end
-M.spawn = spawn
-
---- A task that no scope lists yet; see scheduler.run.
-function M.unlisted(scope, opts)
-  return setmetatable({
-    at = NEW, scope = scope, slot = 0, body = false, value = nil, deadline = scope.deadline,
-    opts = opts, args = 1, alarm = false, cancelled = false, own = false, joiners = false,
-    failed = false, started_at = false, ended_at = false, outcome = nil,
-    seen = false, many = false,
-  }, Task)
-end
-
---- Lists a task of `unlisted`: from here on it is one like any other.
-function M.list(scope, t)
-  local n = scope.n + 1
-  t.slot, scope.n = n, n
-  scope.members[n] = t
-  queue.live = queue.live + 1
-end
-
-local function check_function(fn, level)
+function M.check_function(fn, level)
   if type(fn) ~= "function" then
     local meta = getmetatable(fn)
     if not (meta and meta.__call) then
@@ -131,73 +89,22 @@ local function check_function(fn, level)
     end
   end
 end
-M.check_function = check_function
 
-local function duration(value, what, level)
+function M.duration(value, what, level)
   if type(value) == "number" and value >= 0 and value < math.huge then
     return value
   end
   return require("moontide.duration").check(value, what, level + 1)
 end
-M.duration = duration
-
---- Makes a task with options; see task.start.
-function M.start(scope, opts, fn, ...)
-  local deadline, allowed = opts.deadline, nil
-  if opts.timeout then
-    allowed = duration(opts.timeout, "timeout", 3)
-    local at = require("moontide.core").clock.now() + allowed
-    if not deadline or at < deadline then
-      deadline = at
-    else
-      allowed = nil
-    end
-  end
-  local t = spawn(scope, opts, fn, ...)
-  if deadline and (not t.deadline or deadline < t.deadline) then
-    t.deadline = deadline
-    t.allowed = allowed
-  end
-  return t
-end
-
---- Takes an ended task out.
----@param scope moontide.Scope
----@param t moontide.Task
-function M.remove(scope, t)
-  local members, n, slot = scope.members, scope.n, t.slot
-  local moved = members[n]
-  members[slot] = moved
-  moved.slot = slot
-  members[n] = nil
-  scope.n = n - 1
-  if n == 1 then
-    local owner = scope.owner
-    if owner and owner.at == scope then
-      ready(owner) -- its function has returned; it ends now
-    end
-    if scope.joiners then
-      scope.joiners:wake_all()
-    end
-  end
-end
+mechanism.policy("duration", M.duration)
 
 --- Starts a task in this scope.
----@param fn fun(...): ...
----@return moontide.Task
-function Scope:spawn(fn, ...)
-  check_function(fn, 2)
-  return spawn(self, false, fn, ...)
-end
+---@type fun(self: moontide.Scope, fn: (fun(...): ...), ...): moontide.Task
+Scope.spawn = mechanism.spawn
 
 --- Starts a task in this scope, with the options of task.start.
----@param opts table
----@param fn fun(...): ...
----@return moontide.Task
-function Scope:start(opts, fn, ...)
-  check_function(fn, 2)
-  return M.start(self, opts, fn, ...)
-end
+---@type fun(self: moontide.Scope, opts: table, fn: (fun(...): ...), ...): moontide.Task
+Scope.start = mechanism.start
 
 --- Cancels all its tasks, and those that it will still get.
 ---@param reason string|nil
@@ -208,7 +115,7 @@ end
 --- Waits until no task of it lives.
 ---@async
 function Scope:join()
-  M.join(self, queue.await_point(), false)
+  M.join(self, mechanism.await_point(), false)
 end
 
 --- Waits for the scope's end in task t; a firm wait is not ended by a cancellation, because the
@@ -243,7 +150,7 @@ end
 --- Its live tasks as they are at the call, in no particular order.
 ---@return fun(): moontide.Task|nil
 function Scope:tasks()
-  local list = table.move(self.members, 1, self.n, 1, {})
+  local list = members(self)
   local i = 0
   return function()
     i = i + 1
@@ -251,7 +158,7 @@ function Scope:tasks()
   end
 end
 
-function Scope:__tostring()
+function mechanism.Scope.meta:__tostring()
   return ("scope %s (%d tasks)"):format(self.name, self.n)
 end
 

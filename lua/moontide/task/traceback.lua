@@ -1,5 +1,5 @@
 --- Tracebacks that cross awaits: the stack of a suspended task, then of what it awaits.
-local queue = require "moontide.task.queue"
+local current = require("moontide.core").task.current
 
 local M = {}
 
@@ -27,50 +27,38 @@ function M.prune(text)
       lines[#lines + 1] = line
     end
   end
+  if #lines > 0 and lines[#lines]:find "^%s*%[C%]: in %?$" then
+    lines[#lines] = nil -- the base of the task
+  end
   return table.concat(lines, "\n")
 end
 
---- The stack of the running code, from the caller's caller on.
+--- The stack of code that raised, in the message handler: from the caller's caller on, and that is
+--- the core's.
 ---@return string
 function M.here()
-  return M.prune(debug.traceback("", 3))
+  return M.prune(debug.traceback("", 4))
 end
 
 local function stack_of(t)
-  if t == queue.current then
+  if t == current() then
     return M.prune(debug.traceback("", 2))
   elseif type(t.body) == "thread" then
     return M.prune(debug.traceback(t.body))
-  elseif t.at == queue.NEW then
+  elseif t.at == "new" then
     return "\t(not started)"
   end
   return "\t(its function has returned)"
 end
 
---- The function that the task in this coroutine was made of: the outermost that is not this
---- library's.
----@param co thread
----@return table|nil info of debug.getinfo
-function M.base(co)
-  local level, found = 0, nil
-  while true do
-    local info = debug.getinfo(co, level, "S")
-    if not info then
-      return found
-    elseif info.what ~= "C" and not info.source:find("moontide/task/scheduler", 1, true) then
-      found = info
-    end
-    level = level + 1
-  end
-end
-
 local function follow(t, out, depth)
   out[#out + 1] = stack_of(t)
   local source = t.at
-  local of = type(source) == "table" and source.of or source
-  if depth >= DEPTH or type(of) ~= "table" then
+  if depth >= DEPTH or type(source) == "string" then
     return
-  elseif of.scope then
+  end
+  local of = source.of or source
+  if of.scope then
     out[#out + 1] = ("awaiting task %s:"):format(of.name)
     follow(of, out, depth + 1)
   elseif of.tasks then

@@ -2,7 +2,7 @@
 ---
 --- wake and fail may come from anywhere, before the wait, twice, or after the task was cancelled;
 --- the first counts and only queues the task.
-local queue = require "moontide.task.queue"
+local mechanism = require("moontide.core").task
 
 ---@class moontide.Waiter
 ---@field what string what it waits for, as status shows it
@@ -12,6 +12,8 @@ local Waiter = {}
 Waiter.__index = Waiter
 
 local M = {}
+
+local wake, stands_at = mechanism.wake, mechanism.stands_at
 
 ---@param what string|nil
 ---@return moontide.Waiter
@@ -24,9 +26,8 @@ local function settle(self)
     return false
   end
   self.settled = true
-  local t = self.task
-  if t and t.at == self then
-    queue.ready(t)
+  if self.task then
+    wake(self.task, self)
   end
   return true
 end
@@ -59,13 +60,13 @@ end
 ---@async
 ---@return any ... what wake was given
 function Waiter:wait()
-  local t = queue.await_point()
+  local t = mechanism.await_point()
   if not self.settled then
-    if self.task and self.task.at == self then
+    if self.task and stands_at(self.task, self) then
       error("this waiter has a task waiting already: one waiter is for one wait", 2)
     end
     self.task = t
-    queue.suspend(self)
+    mechanism.suspend(self)
   end
   local value = self.value
   if self.failed then

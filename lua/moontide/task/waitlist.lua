@@ -2,7 +2,7 @@
 ---
 --- An entry counts only while the task stands at this list; one whose task was cancelled is left
 --- in place and dropped when half of the list is dead, so that leaving costs O(1).
-local queue = require "moontide.task.queue"
+local mechanism = require("moontide.core").task
 
 ---@class moontide.WaitList
 ---@field of any what is waited for: a task, a scope, or anything with a `what`
@@ -15,7 +15,7 @@ WaitList.__index = WaitList
 
 local M = {}
 
-local ready, suspend = queue.ready, queue.suspend
+local suspend, stands_at, wake = mechanism.suspend, mechanism.stands_at, mechanism.wake
 
 ---@param of any
 ---@return moontide.WaitList
@@ -39,9 +39,7 @@ function WaitList:wake_all()
   for i = head, n do
     local t = self[i]
     self[i] = nil
-    if t.at == self then
-      ready(t)
-    end
+    wake(t, self)
   end
 end
 
@@ -51,7 +49,7 @@ function WaitList:take()
   for i = self.head, self.n do
     local t = self[i]
     self[i] = nil
-    if t.at == self then
+    if stands_at(t, self) then
       self.head = i + 1
       return t
     end
@@ -70,7 +68,7 @@ function WaitList:forget()
   for i = self.head, self.n do
     local t = self[i]
     self[i] = nil
-    if t.at == self then
+    if stands_at(t, self) then
       kept = kept + 1
       self[kept] = t
     end

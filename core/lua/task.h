@@ -1,0 +1,193 @@
+/* task: the inside of `moontide.core.task`, the mechanism of the task runtime.
+ *
+ * A task is one userdata: what every slice reads and writes stands in its
+ * struct, what it refers to in its user values, and what only few tasks have in
+ * a table that is made with the first such field. To Lua it looks like a table
+ * (task_fields.c). What a failure or a cancellation means is decided by the
+ * library's Lua, which gives its functions as the policy below; a task that
+ * just runs and ends never calls any.
+ *
+ * While a task lives it stands in the table `live`, at its place, so that the C
+ * side may hold plain pointers to it; so does a coroutine in `threads`.
+ */
+#ifndef TIDE_LUA_TASK_H
+#define TIDE_LUA_TASK_H
+
+#include "../horizon.h"
+#include "lua.h"
+
+typedef enum tide_task_state {
+  TASK_NEW,      /* queued, not started */
+  TASK_READY,    /* queued, to go on */
+  TASK_RAISE,    /* queued, to go on with its cancellation */
+  TASK_RUNNING,  /* its code runs, or it is being closed */
+  TASK_FINISHED, /* its function has returned */
+  TASK_DONE,     /* it has ended */
+  TASK_TURN,     /* yields, to be queued again */
+  TASK_LEAVES,   /* yields, to end where it stands */
+  TASK_SLEEPS,   /* suspended until `wake_at` */
+  TASK_WAITS,    /* suspended for what lies on top of its coroutine's stack */
+  TASK_JOINS,    /* its function is over, the tasks of its own scope are not */
+} tide_task_state;
+
+typedef enum tide_outcome {
+  OUTCOME_NONE,
+  OUTCOME_OK,
+  OUTCOME_FAILED,
+  OUTCOME_TIMED_OUT,
+  OUTCOME_CANCELLED,
+  OUTCOME_INTERRUPTED,
+  OUTCOME_ABANDONED,
+} tide_outcome;
+
+typedef struct tide_scope tide_scope;
+
+typedef struct tide_task {
+  tide_far far; /* first: its entry in the clock */
+  struct tide_sched *sched;
+  tide_scope *scope;
+  tide_scope *own;          /* that its spawns join; NULL: none yet */
+  struct tide_task *behind; /* in the run queue */
+  struct tide_task *older;  /* in the scope */
+  struct tide_task *newer;
+  lua_State *co;      /* NULL but from its first slice to its last */
+  const void *source; /* TASK_WAITS: what it waits for, to compare */
+  double deadline;    /* seconds of the clock; 0: none */
+  double allowed;     /* the seconds it was given; 0: see deadline */
+  double wake_at;
+  double started_at; /* 0: not started */
+  double ended_at;
+  int place;  /* in `live`; 0: none */
+  int thread; /* its coroutine's in `threads` */
+  int args;
+  unsigned char state;
+  unsigned char outcome;
+  bool queued;
+  bool listed; /* in its scope, and counted */
+  bool timed;  /* of a kind: its times are reported, so they are exact */
+  bool cancelled;
+  bool failed;
+  bool raise;     /* it goes on with its cancellation */
+  bool told;      /* its cancellation was raised in it */
+  bool claimed;   /* somebody awaits it */
+  bool seen;      /* its own code has it */
+  bool many;      /* its value is a table of several */
+  bool has_value; /* a value may have been handed over */
+  bool has_joiners;
+  bool has_more;
+} tide_task;
+
+/* User values of a task. */
+enum {
+  TASK_OPTS = 1,
+  TASK_FN,
+  TASK_VALUE, /* the arguments, then what a channel hands over, then results */
+  TASK_SCOPE,
+  TASK_JOINERS,
+  TASK_MORE, /* the table of its other fields */
+  TASK_VALUES = TASK_MORE,
+};
+
+struct tide_scope {
+  tide_task *youngest;
+  lua_Integer n;
+  tide_task *owner; /* kept alive by the user value */
+  double deadline;  /* that its tasks inherit; 0: none */
+  bool cancelled;
+};
+
+/* User values of a scope. */
+enum { SCOPE_MORE = 1, SCOPE_OWNER, SCOPE_VALUES = SCOPE_OWNER };
+
+/* What the library decides. */
+enum {
+  POLICY_EXPIRE = 1,   /* (t): its deadline has passed */
+  POLICY_DROP,         /* (t): it was cancelled before it began */
+  POLICY_END_BODY,     /* (t): its function is over, and it was cancelled */
+  POLICY_END_LATER,    /* (t): the last of its own tasks has ended, likewise */
+  POLICY_BREAK,        /* (t, how, error): it ended in another way */
+  POLICY_SLICE_END,    /* (t, now) -> when a cancelled task is interrupted */
+  POLICY_NEXT_AT,      /* (t) -> when to look at a cancelled task again, nil */
+  POLICY_DUE,          /* (t, now): its clock entry is due */
+  POLICY_PASS_ON,      /* (t, scope): it has not ended well */
+  POLICY_OWN_ENDED,    /* (scope): of a task that ends */
+  POLICY_WAKE_ALL,     /* (joiners) */
+  POLICY_ON_END_ERROR, /* (t, error with traceback) */
+  POLICY_DURATION,     /* (value, what, level) -> seconds, or raises */
+  POLICY_COUNT = POLICY_DURATION
+};
+
+typedef struct tide_sched {
+  tide_host *host;
+  tide_horizon horizon;
+  tide_task *current;       /* whose code runs right now */
+  tide_task *first, **last; /* the run queue */
+  int queued;
+  lua_Integer live; /* tasks started and not ended */
+  double now;       /* as the pump last read it: to a few slices */
+  tide_task *spare; /* a task that ended unseen, to be used again */
+  int due_fn;       /* in the registry: what is called for a clock entry */
+
+  int *free_places; /* a stack of the places in `live` that are free */
+  int free_count, place_count, place_room;
+
+  lua_State **threads; /* by number, as in the table; NULL: none there */
+  int *free_threads;   /* a stack: first those with a coroutine are taken */
+  int thread_free, thread_count, thread_room;
+} tide_sched;
+
+/* Upvalues of every function of the room. */
+enum { UP_SCHED = 1, UP_LIVE, UP_THREADS, UP_POLICY, UP_TASK, UP_SCOPE };
+
+static inline tide_sched *tide_sched_of(lua_State *L) {
+  return lua_touserdata(L, lua_upvalueindex(UP_SCHED));
+}
+
+static inline double tide_sched_time(const tide_sched *s) {
+  return (double)tide_clock_now(&s->host->clock) / (double)TIDE_SEC;
+}
+
+static inline void tide_push_policy(lua_State *L, int which) {
+  lua_rawgeti(L, lua_upvalueindex(UP_POLICY), which);
+}
+
+/* Makes the functions of one file, over the upvalues above, in the table on the
+ * top of the stack. `up` is the index of the first of the six. */
+void tide_task_functions(lua_State *L, int up, const luaL_Reg *functions);
+
+/* task.c: tasks and scopes */
+
+tide_task *tide_check_task(lua_State *L, int index);
+tide_scope *tide_check_scope(lua_State *L, int index);
+/* Pushes a new task of the scope at `scope`, with a place, in no list. */
+tide_task *tide_task_new(lua_State *L, tide_sched *s, int scope);
+void tide_task_list(tide_sched *s, tide_task *t);
+/* Frees its place, so that it lives on by its handles only. */
+void tide_task_release(lua_State *L, tide_sched *s, tide_task *t);
+void tide_task_append(tide_sched *s, tide_task *t);
+int tide_task_start(lua_State *L);
+extern const luaL_Reg tide_task_spawn_functions[];
+
+/* task_fields.c: what Lua sees of both */
+void tide_task_open_fields(lua_State *L, int up);
+void tide_task_push_at(lua_State *L, int index, const tide_task *t);
+
+/* task_wait.c: suspending, waking, the clock */
+void tide_task_arm(lua_State *L, tide_sched *s, int index, tide_task *t);
+void tide_task_arm_parked(lua_State *L, tide_sched *s);
+int tide_task_due(lua_State *L);
+void tide_task_on_due(tide_deadline *deadline);
+extern const luaL_Reg tide_task_wait_functions[];
+
+/* task_end.c */
+
+/* Ends the task at `index`: nothing of it is left in any list. */
+void tide_task_settle(lua_State *L, tide_sched *s, int index, tide_task *t,
+                      tide_outcome outcome);
+extern const luaL_Reg tide_task_end_functions[];
+
+/* task_run.c: slices and the pump */
+void tide_thread_drop(lua_State *L, tide_sched *s, tide_task *t);
+extern const luaL_Reg tide_task_run_functions[];
+
+#endif
