@@ -269,6 +269,7 @@ end
 function M.configure(settings)
   config.set(settings, site.caller())
   apply_log()
+  core.watchdog.shutdown_total(config.get("shutdown.timeout")) -- a signal may come while it loads
 end
 
 --- Takes the compiled script; nothing runs yet.

@@ -81,4 +81,16 @@ describe("SIGTERM while Lua spins in", function()
       assert.is_true(took >= 1.4 and took < 3, took .. " s")
     end)
   end
+
+  it("the main chunk: the total is the one that the script has set by then", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.config { shutdown = { timeout = 1.2, linger = 0 } }
+      io.stdout:write "spins\n" io.stdout:flush()
+    ]] .. STUCK }
+    app:wait_stdout "spins"
+    app:signal "TERM"
+    assert.equal(1, (app:wait(5)))
+    assert.truthy(app:wait_log { component = "watchdog" })
+  end)
 end)
