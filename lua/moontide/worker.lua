@@ -132,7 +132,8 @@ end
 ---@param name string
 ---@param opts table|function|nil { every = "1s", drain = "10s", stale_after =, critical = }
 ---@param fn fun(ctx: moontide.WorkerContext)|nil one batch
----@return moontide.Worker
+---@return moontide.Worker|nil
+---@return string|nil message once the workers have been stopped
 function M.new(name, opts, fn)
   if fn == nil and type(opts) == "function" then opts, fn = nil, opts end
   options.name("worker", name)
@@ -150,9 +151,12 @@ function M.new(name, opts, fn)
   })
   self.context = setmetatable({ worker = self, log = require("moontide.observe.log")
     .for_component("worker") }, Batch)
-  shutdown:builtin_task("service-stop", "worker:" .. name, function() stop(self) end, {
-    detail = detail_of(self),
-  })
+  local handle, message = shutdown:builtin_task("service-stop", "worker:" .. name,
+    function() stop(self) end, { detail = detail_of(self) })
+  if not handle then -- the workers have stopped: one more would not be
+    self.heart:stop()
+    return nil, message
+  end
   workers[name] = self
   exit.held = exit.held + 1
   background.when_ready(function() begin(self) end)

@@ -73,6 +73,21 @@ describe("a worker", function()
       assert.matches("worker_finishes_its_batch_spec", record.fields.traceback)
     end)
 
+  it("is not started any more once the workers have stopped", function()
+    local worker, message
+    app({ every = "1s" }, function() end)
+    life.tide.shutdown:on("late", function()
+      worker, message = life.tide.worker("late", function() events[#events + 1] = "late" end)
+      life.tide.sleep(1)
+    end)
+    life:signal "SIGTERM"
+    life:advance(3)
+    assert.is_nil(worker)
+    assert.matches("service%-stop", message)
+    assert.not_matches("late", table.concat(events, " "))
+    assert.equal(0, life.code)
+  end)
+
   it("goes on after a batch that raised, and beats only for one that did not", function()
     local n = 0
     app({ every = "1s", stale_after = "5s" }, function()
