@@ -47,8 +47,10 @@ local function on_main_error(err)
   return err
 end
 
--- Reports why nothing can start (the script is unusable, or a port is taken), and ends.
-local function refuse(errors, code)
+--- Reports why nothing can start (the script is unusable, or a port is taken), and ends.
+---@param errors string[]
+---@param code integer|nil default: that of an invalid script
+function M.refuse(errors, code)
   for _, message in ipairs(errors) do write(3, "lifecycle", message) end
   code = code or exit.invalid_code()
   require("moontide.finish").last_words(("exit %d: %s"):format(code, errors[1]))
@@ -170,13 +172,13 @@ local function begin()
   apply_config()
   if core.notify.active() then require("moontide.systemd").watch() end
   local ok, err = pcall(open_http)
-  if not ok then return refuse({ record.text(err) }, 1) end
+  if not ok then return M.refuse({ record.text(err) }, 1) end
   startup.start(require("moontide.settings").startup(), startup_ended)
 end
 
 --- Seals and begins to rise, unless a shutdown came first.
 ---@return string[]|nil errors
-local function seal_and_begin()
+function M.seal_and_begin()
   if M.begun then return end
   M.begun = true
   if shutdown.is_running() then return end
@@ -198,15 +200,15 @@ local function main_failed(t)
   if exit.is_exit(t.error) or shutdown.is_complete() then return end
   if shutdown.is_running() and t.outcome == "cancelled" then return end
   if main.invalid and not (M.begun or shutdown.is_running()) then
-    return refuse { main.invalid }
+    return M.refuse { main.invalid }
   end
   local stack = main.traceback or t.stack
   exit.on_uncaught("main chunk", t.error, { task = "main chunk", traceback = stack })
   if not shutdown.is_running() then fail_startup(record.text(t.error)) end
 end
 
--- The loading is over: the watchdog's dump no longer has it.
-local function main_loaded()
+--- The loading is over: the watchdog's dump no longer has it.
+function M.main_loaded()
   local place = M.main.place
   M.main.place = nil
   if place then core.watchdog.finish(place) end
@@ -214,14 +216,14 @@ end
 
 local function settle_main(t)
   if t.outcome ~= "ok" then return main_failed(t) end
-  local errors = seal_and_begin()
-  if errors then refuse(errors) end
+  local errors = M.seal_and_begin()
+  if errors then M.refuse(errors) end
 end
 
 -- Nothing else would ever end a process that fails here, as when a script took away what the
 -- library needs of Lua.
 local function main_ended(t)
-  main_loaded()
+  M.main_loaded()
   local ok, err = protected(settle_main, t)
   if ok then return end
   write(3, "lifecycle", "the host failed at the end of the main chunk", "error", err)
@@ -304,61 +306,6 @@ function M.start()
     limit = ("the main chunk's limit of %d s"):format(M.MAIN_LIMIT), on_end = main_ended,
     detached_errors = true,
   }, main_body, main.chunk, table.unpack(core.host.args))
-end
-
--- ---- run_until_terminated -----------------------------------------------------------------------
-
--- In the main chunk of a process: what came before was the loading, and here it waits.
-local function park_main()
-  local main = M.main
-  main.parked = true
-  main_loaded()
-  exit.held = exit.held + 1
-  local errors = seal_and_begin()
-  if errors then refuse(errors) end
-  local this = task.current()
-  if this and this == main.task then this.deadline = false end -- the loading is over
-  task.waiter("run_until_terminated"):wait()
-end
-
--- In a stock interpreter: the loop runs here.
-local function run_loop()
-  core.host.watch()
-  M.started_at = core.clock.now()
-  M.load_settings()
-  exit.held = exit.held + 1
-  M.main.parked = true
-  local errors
-  task.start({ name = "main chunk", scope = task.pipeline, kind = "internal" }, function()
-    errors = seal_and_begin()
-    if errors then refuse(errors) end
-  end)
-  local code = core.host.run()
-  require("moontide.signals").remove_process_hooks()
-  if errors then error(table.concat(errors, "\n"), 3) end
-  if config.get("shutdown.exit_process") then exit.leave_process(code) end
-  return code
-end
-
--- Who calls from where nobody can wait is told before any of it has happened.
-local function check_caller(module)
-  if module and M.main.parked then
-    site.fail "run_until_terminated is running already; it is called once, outside callbacks"
-  elseif not module and not task.current() then
-    site.fail "run_until_terminated waits: call it in the main chunk or a task, not in a callback"
-  end
-end
-
---- Seals the pipelines, starts up, serves, and returns when the process is to end.
----@param opts { signals: string[] }|nil signals that shut down, beside SIGTERM and SIGINT
----@return integer|nil code in a stock interpreter
-function M.run_until_terminated(opts)
-  if M.main.described then exit.unwind() end
-  local module = core.host.mode == "module"
-  check_caller(module)
-  require("moontide.signals").install_process_hooks(opts and opts.signals)
-  if module then return run_loop() end
-  park_main()
 end
 
 return M

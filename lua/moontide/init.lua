@@ -67,7 +67,7 @@ local FUNCTIONS = {
   on_signal = { "moontide.signals", "on_signal" },
   install_process_hooks = { "moontide.signals", "install_process_hooks" },
   remove_process_hooks = { "moontide.signals", "remove_process_hooks" },
-  run_until_terminated = { "moontide.boot", "run_until_terminated" },
+  run_until_terminated = { "moontide.until_terminated", "run" },
 }
 
 --- Shuts down with reason actor-system-terminate; with `shutdown.run_by_terminate` off, ends
