@@ -70,11 +70,9 @@ static int run_script(tide_host *host, const char *script) {
  * and the log would go into whatever that is. */
 static void open_streams(void) {
   int fd;
-  do
-    fd = open("/dev/null", O_RDWR);
-  while (fd >= 0 && fd <= STDERR_FILENO);
-  if (fd >= 0)
-    close(fd);
+  for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+      break; /* nothing to be had */
 }
 
 int main(int argc, char **argv) {
