@@ -152,6 +152,8 @@ function M:pass(reason, code)
   states.move("draining", reason)
   states.move("stopped", reason)
   self.code = code
+  core.log.write(code == 0 and 1 or 3, "lifecycle", "stopped", "exit_code", code,
+    "reason", reason.kind, "why", tostring(reason) .. ", without a shutdown")
   self.completion:finish(code)
   core.host.stop(code)
 end

@@ -113,6 +113,7 @@ describe("with run_by_process_exit off", function()
       local app = proc.start { script = OFF .. place }
       assert.equal(5, (app:wait()))
       assert.equal("", app:stdout())
+      assert.equal(5, app:wait_log { msg = "stopped" }.exit_code)
     end)
   end
 end)
