@@ -170,6 +170,7 @@ extern const luaL_Reg tide_task_spawn_functions[];
 
 /* task_fields.c: what Lua sees of both */
 void tide_task_open_fields(lua_State *L, int up);
+const char *tide_outcome_name(const tide_task *t);
 void tide_task_push_at(lua_State *L, int index, const tide_task *t);
 
 /* task_wait.c: suspending, waking, the clock */

@@ -13,15 +13,18 @@ static int traceback(lua_State *L) {
   return 1;
 }
 
-/* opts.on_end(t), whose errors concern nobody else. */
-static void call_on_end(lua_State *L, int index) {
+/* opts.on_end(t, opts, outcome, ended_at), whose errors concern nobody else. */
+static void call_on_end(lua_State *L, int index, const tide_task *t) {
   int base = lua_gettop(L);
   if (lua_getiuservalue(L, index, TASK_OPTS) == LUA_TTABLE) {
     lua_pushcfunction(L, traceback);
     lua_getfield(L, base + 1, "on_end");
     if (lua_toboolean(L, -1)) {
       lua_pushvalue(L, index);
-      if (lua_pcall(L, 1, 0, base + 2) != LUA_OK) {
+      lua_pushvalue(L, base + 1);
+      lua_pushstring(L, tide_outcome_name(t));
+      lua_pushnumber(L, t->ended_at);
+      if (lua_pcall(L, 4, 0, base + 2) != LUA_OK) {
         tide_push_policy(L, POLICY_ON_END_ERROR);
         lua_insert(L, -2);
         lua_pushvalue(L, index);
@@ -94,7 +97,7 @@ void tide_task_settle(lua_State *L, tide_sched *s, int index, tide_task *t,
   }
   if (t->has_joiners)
     wake_joiners(L, index);
-  call_on_end(L, index);
+  call_on_end(L, index, t);
   leave_scope(L, s, index, t);
   if (!t->queued) /* else the pump does, when it comes to it */
     tide_task_release(L, s, t);

@@ -18,6 +18,10 @@ static const char *const outcome_names[] = {
     NULL, "ok", "failed", "timed_out", "cancelled", "interrupted", "abandoned",
 };
 
+const char *tide_outcome_name(const tide_task *t) {
+  return outcome_names[t->outcome];
+}
+
 /* The number that a key stands for; 0: it is no field of the struct. */
 static int key_of(lua_State *L) {
   int key = 0;
@@ -172,7 +176,7 @@ static int index_task(lua_State *L) {
     push_time(L, t->ended_at);
     return 1;
   case KEY_OUTCOME:
-    lua_pushstring(L, outcome_names[t->outcome]);
+    lua_pushstring(L, tide_outcome_name(t));
     return 1;
   case KEY_ALARM:
     lua_pushboolean(L, tide_far_pending(&t->far));

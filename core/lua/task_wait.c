@@ -96,6 +96,32 @@ static int suspend(lua_State *L) {
   return yield_as(L, t, TASK_WAITS);
 }
 
+/* Sets a whole number of the table at 1. */
+static void set_number(lua_State *L, const char *key, lua_Integer value) {
+  lua_pushinteger(L, value);
+  lua_setfield(L, 1, key);
+}
+
+static lua_Integer get_number(lua_State *L, const char *key) {
+  lua_Integer value;
+  lua_getfield(L, 1, key);
+  value = lua_tointeger(L, -1);
+  lua_pop(L, 1);
+  return value;
+}
+
+/* enlist(list, t): adds the running task, which has passed await_point, to a
+ * wait list (task/waitlist.lua) and suspends it for that. */
+static int enlist(lua_State *L) {
+  tide_task *t = tide_sched_of(L)->current;
+  lua_Integer n = get_number(L, "n") + 1;
+  lua_settop(L, 2);
+  lua_rawseti(L, 1, n);
+  set_number(L, "n", n);
+  t->source = lua_topointer(L, 1);
+  return yield_as(L, t, TASK_WAITS);
+}
+
 /* leave(reason): ends the running task where it stands: its <close> variables
  * run, nothing after it does, and no pcall of its own hears of it. */
 static int leave(lua_State *L) {
@@ -157,6 +183,27 @@ static int wake(lua_State *L) {
     make_ready(t);
   lua_pushboolean(L, waits);
   return 1;
+}
+
+/* wake_all(list): empties a wait list and queues all that still wait for it,
+ * first come first. */
+static int wake_all(lua_State *L) {
+  lua_Integer i = get_number(L, "head"), n = get_number(L, "n");
+  const void *source = lua_topointer(L, 1);
+  set_number(L, "head", 1);
+  set_number(L, "n", 0);
+  set_number(L, "dead", 0);
+  for (; i <= n; i++) {
+    tide_task *t;
+    lua_rawgeti(L, 1, i);
+    t = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    lua_pushnil(L);
+    lua_rawseti(L, 1, i);
+    if (t != NULL && t->state == TASK_WAITS && t->source == source)
+      make_ready(t);
+  }
+  return 0;
 }
 
 /* ready(t): it stood where the caller knows. */
@@ -291,10 +338,12 @@ void tide_task_on_due(tide_deadline *deadline) {
 const luaL_Reg tide_task_wait_functions[] = {
     {"await_point", push_await_point},
     {"suspend", suspend},
+    {"enlist", enlist},
     {"leave", leave},
     {"sleep", sleep_for},
     {"stands_at", push_stands_at},
     {"wake", wake},
+    {"wake_all", wake_all},
     {"ready", ready},
     {"raise", raise_in},
     {"arm", arm},

@@ -275,6 +275,14 @@ function tasks.await_point() end
 ---@param source table
 function tasks.suspend(source) end
 
+--- Adds the running task to a wait list and suspends it for that.
+---@param list moontide.WaitList
+function tasks.enlist(list, t) end
+
+--- Empties a wait list and queues all that wait for it.
+---@param list moontide.WaitList
+function tasks.wake_all(list) end
+
 ---@param d number|string
 function tasks.sleep(d) end
 

@@ -60,7 +60,9 @@ end
 ---@field timeout number|string|nil from now
 ---@field limit string|nil whose deadline it is, for messages
 ---@field site string|nil "file:line" of who asked for it
----@field on_end fun(t: moontide.Task)|nil called in scheduler context; must not await
+--- Called in scheduler context with the task, its options, its outcome and when it ended; must not
+--- await.
+---@field on_end fun(t: moontide.Task, opts: table, outcome: string, ended_at: number)|nil
 ---@field detached_errors boolean|nil the starter looks at the outcome itself
 
 --- Starts a task with options.

@@ -63,9 +63,8 @@ local function unwatch(phase_run, entry)
 end
 
 -- Ends an entry, in whatever way its (last) task did, and tells its phase.
-local function finish(phase_run, entry, t)
+local function finish(phase_run, entry, t, outcome, ended_at)
   if entry.place then unwatch(phase_run, entry) end
-  local outcome, ended_at = t.outcome, t.ended_at
   if outcome ~= "ok" then
     ended_at = now() -- what ran too long has ended later than the pump's clock says
     entry.error, entry.traceback = t.error, t.left or t.stack
@@ -76,9 +75,8 @@ local function finish(phase_run, entry, t)
   phase_run:ended(entry)
 end
 
-local function single_ended(t)
-  local entry = t.opts
-  finish(entry.phase_run, entry, t)
+local function single_ended(t, entry, outcome, ended_at)
+  finish(entry.phase_run, entry, t, outcome, ended_at)
 end
 
 -- ---- attempts -----------------------------------------------------------------------------------
@@ -120,7 +118,7 @@ local function driver_ended(driver)
   entry.retry_at = nil
   -- Cancelled in its sleep, or between attempts: that is the outcome, whatever failed before.
   if driver.outcome ~= "ok" or not last then last = driver end
-  finish(entry.phase_run, entry, last)
+  finish(entry.phase_run, entry, last, last.outcome, last.ended_at)
 end
 
 --- Starts an entry in its phase.

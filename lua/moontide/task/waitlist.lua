@@ -15,7 +15,7 @@ WaitList.__index = WaitList
 
 local M = {}
 
-local suspend, stands_at, wake = mechanism.suspend, mechanism.stands_at, mechanism.wake
+local stands_at = mechanism.stands_at
 
 ---@param of any
 ---@return moontide.WaitList
@@ -23,25 +23,13 @@ function M.new(of)
   return setmetatable({ of = of, head = 1, n = 0, dead = 0 }, WaitList)
 end
 
---- Suspends the running task until it is taken out again.
----@param t moontide.Task
-function WaitList:wait(t)
-  local n = self.n + 1
-  self.n = n
-  self[n] = t
-  return suspend(self)
-end
+--- Suspends the running task t until it is taken out again.
+---@type fun(self: moontide.WaitList, t: moontide.Task)
+WaitList.wait = mechanism.enlist
 
 --- Makes everybody in the list runnable, first come first.
-function WaitList:wake_all()
-  local head, n = self.head, self.n
-  self.head, self.n, self.dead = 1, 0, 0
-  for i = head, n do
-    local t = self[i]
-    self[i] = nil
-    wake(t, self)
-  end
-end
+---@type fun(self: moontide.WaitList)
+WaitList.wake_all = mechanism.wake_all
 
 --- Takes the first one out that still waits, without waking it.
 ---@return moontide.Task|nil
