@@ -148,6 +148,8 @@ function M:pass(reason, code)
   if self.completion then return record_later(self, reason) end
   local states = require "moontide.states"
   begin(self, reason)
+  -- What is ready has its turn before the loop ends, and may spin.
+  if core.host.flags.exit then require("moontide.shutdown.sequence").arm(self) end
   write("exit without a shutdown: ", reason)
   states.move("draining", reason)
   states.move("stopped", reason)

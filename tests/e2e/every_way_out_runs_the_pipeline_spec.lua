@@ -118,6 +118,19 @@ describe("with run_by_process_exit off", function()
   end
 end)
 
+describe("an exit without the pipeline", function()
+  it("ends with the total where another task spins", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.config { shutdown = { run_by_process_exit = false, timeout = "500ms", linger = 0 } }
+      tide.spawn(function() os.exit(0) end)
+      tide.spawn(function() while true do end end)
+    ]] }
+    assert.equal(1, (app:wait(5)))
+    assert.truthy(app:wait_log { component = "watchdog" })
+  end)
+end)
+
 describe("the record of an exit", function()
   it("names the later reason that made the code", function()
     local app = proc.start { script = [[
