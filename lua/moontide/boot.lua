@@ -47,6 +47,14 @@ local function on_main_error(err)
   return err
 end
 
+--- Drops the tasks that have not begun: what the main chunk spawned is not to run. The others are
+--- left alone; told to end, one that does not listen would hold up the exit.
+function M.drop_new()
+  for t in task.root:tasks() do
+    if t.at == "new" then t:cancel "the script does not run" end
+  end
+end
+
 --- Reports why nothing can start (the script is unusable, or a port is taken), and ends.
 ---@param errors string[]
 ---@param code integer|nil default: that of an invalid script
@@ -54,7 +62,7 @@ function M.refuse(errors, code)
   for _, message in ipairs(errors) do write(3, "lifecycle", message) end
   code = code or exit.invalid_code()
   require("moontide.finish").last_words(("exit %d: %s"):format(code, errors[1]))
-  task.root:cancel "the script cannot be used"
+  M.drop_new()
   core.state.move("stopped") -- without a record: the errors are all that is said
   shutdown.code = code
   core.host.stop(code)

@@ -27,7 +27,7 @@ local function run_main(chunk)
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
     timeout = boot.MAIN_LIMIT, limit = "the main chunk's limit", detached_errors = true,
-    on_end = function() task.root:cancel "the script is only looked at" end,
+    on_end = boot.drop_new,
   }, chunk)
   while not main.task.outcome do
     task.pump()

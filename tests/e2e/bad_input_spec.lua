@@ -61,6 +61,16 @@ describe("a script that is wrong", function()
     end)
   end
 
+  it("does not wait for the tasks of a script that is refused", function()
+    local code, err = run [[
+local tide = require "moontide"
+tide.shutdown:phase("flush", { after = "servce-stop" })
+tide.spawn(function() while true do pcall(tide.sleep, 60) end end)
+tide.sleep(0.01)]]
+    assert.equal(78, code)
+    assert.equal(1, select(2, err:gsub("\n", "")))
+  end)
+
   it("starts no task of a script that is refused", function()
     local code, _, out = run [[
 local tide = require "moontide"
