@@ -1,5 +1,5 @@
-/* date: the Gregorian calendar in UTC, without the C library's: gmtime_r takes a
- * lock, and first reads the time zone from a file. Pure. */
+/* date: the Gregorian calendar in UTC, without the C library's: gmtime_r takes
+ * a lock, and first reads the time zone from a file. Pure. */
 #ifndef TIDE_DATE_H
 #define TIDE_DATE_H
 

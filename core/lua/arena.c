@@ -8,9 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ARENA_SIZE ((size_t)768 * 1024) /* a started host with room to spare */
+#define ARENA_SIZE ((size_t)768 * 1024)   /* a started host with room to spare \
+                                           */
 #define USED_AT_ONCE ((size_t)320 * 1024) /* by the library alone */
-#define GRAIN ((size_t)16)              /* what malloc aligns to */
+#define GRAIN ((size_t)16)                /* what malloc aligns to */
 #define SMALL ((size_t)512)
 
 typedef struct freed {
@@ -28,8 +29,8 @@ tide_arena *tide_arena_new(void) {
   return NULL;
 }
 #else
-/* Takes the pages that every start will touch in one go, which is half of what a
- * fault for each costs. Older kernels refuse; then they come one by one. */
+/* Takes the pages that every start will touch in one go, which is half of what
+ * a fault for each costs. Older kernels refuse; then they come one by one. */
 static void take_pages(void *memory) {
 #ifdef MADV_POPULATE_WRITE
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -20,6 +20,6 @@ tide_arena *tide_arena_new(void);
 void tide_arena_free(tide_arena *arena);
 
 /* A lua_Alloc; `arena` may be NULL. */
-void *tide_arena_alloc(void *arena, void *block, size_t old_size, size_t size);
+void *tide_arena_alloc(void *arg, void *block, size_t old_size, size_t size);
 
 #endif

@@ -25,7 +25,8 @@ static int make_folder(lua_State *L) {
   return 1;
 }
 
-/* files.list(path) -> names, in no order, without "." and ".." | nil, message */
+/* files.list(path) -> names, in no order, without "." and ".." | nil, message
+ */
 static int list_folder(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   const struct dirent *entry;

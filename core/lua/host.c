@@ -125,9 +125,9 @@ static int hrtime(lua_State *L) {
   return 1;
 }
 
-/* host.where(level) -> source, short source, line; nothing above the stack. What
- * debug.getinfo says, without a table: it is asked for each phase. The source of
- * a C function is "=[C]". */
+/* host.where(level) -> source, short source, line; nothing above the stack.
+ * What debug.getinfo says, without a table: it is asked for each phase. The
+ * source of a C function is "=[C]". */
 static int where(lua_State *L) {
   lua_Debug info;
   if (!lua_getstack(L, (int)luaL_checkinteger(L, 1), &info))

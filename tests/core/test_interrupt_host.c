@@ -145,14 +145,14 @@ static void a_hundred_hosts_come_and_go(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_state_of_the_callers_gets_its_functions_back),
-      cmocka_unit_test(a_scripts_own_function_is_left_in_place),
+    cmocka_unit_test(a_state_of_the_callers_gets_its_functions_back),
+    cmocka_unit_test(a_scripts_own_function_is_left_in_place),
 #if !defined(__SANITIZE_THREAD__) /* it defers signals until a system call */
-      cmocka_unit_test(a_call_that_spins_is_ended),
+    cmocka_unit_test(a_call_that_spins_is_ended),
 #endif
-      cmocka_unit_test(a_total_does_not_end_an_embedder),
-      cmocka_unit_test(signals_are_as_they_were),
-      cmocka_unit_test(a_hundred_hosts_come_and_go),
+    cmocka_unit_test(a_total_does_not_end_an_embedder),
+    cmocka_unit_test(signals_are_as_they_were),
+    cmocka_unit_test(a_hundred_hosts_come_and_go),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
