@@ -19,7 +19,7 @@ tide_arena *tide_arena_new(void);
 /* After lua_close. */
 void tide_arena_free(tide_arena *arena);
 
-/* A lua_Alloc; `arena` may be NULL. */
+/* A lua_Alloc; `arg` is a tide_arena or NULL. */
 void *tide_arena_alloc(void *arg, void *block, size_t old_size, size_t size);
 
 #endif
