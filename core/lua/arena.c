@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ARENA_SIZE ((size_t)768 * 1024)   /* a started host with room to spare \
-                                           */
-#define USED_AT_ONCE ((size_t)320 * 1024) /* by the library alone */
-#define GRAIN ((size_t)16)                /* what malloc aligns to */
+/* What a started host uses, with room to spare; and the library alone. */
+#define ARENA_SIZE ((size_t)768 * 1024)
+#define USED_AT_ONCE ((size_t)320 * 1024)
+#define GRAIN ((size_t)16) /* what malloc aligns to */
 #define SMALL ((size_t)512)
 
 typedef struct freed {
