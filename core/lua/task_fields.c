@@ -1,13 +1,14 @@
 /* task_fields.c: tasks and scopes as Lua sees them: like tables.
  *
- * A key is looked for among the fields of the struct, then in the table of the
- * other fields, then among methods, and last among getters: functions of the
- * object for what is made up when somebody asks.
+ * A key is looked for among the methods and the fields of the struct, which are
+ * in one table (there, a field is a number), then in the table of the other
+ * fields, and last among getters: functions of the object for what is made up
+ * when somebody asks.
  */
 #include "task.h"
 
 /* Further upvalues of the metamethods. */
-enum { UP_KEYS = UP_SCOPE + 1, UP_METHODS, UP_GETTERS };
+enum { UP_KEYS = UP_SCOPE + 1, UP_GETTERS };
 
 static const char *const state_names[] = {
     "new",  "ready", "raise", "running", "finished", "done",
@@ -22,22 +23,28 @@ const char *tide_outcome_name(const tide_task *t) {
   return outcome_names[t->outcome];
 }
 
-/* The number that a key stands for; 0: it is no field of the struct. */
+/* The number that a key stands for; 0: it is no field of the struct; METHOD: it
+ * is a method, which is pushed. */
+#define METHOD (-1)
+
 static int key_of(lua_State *L) {
   int key = 0;
   lua_pushvalue(L, 2);
-  if (lua_rawget(L, lua_upvalueindex(UP_KEYS)) == LUA_TNUMBER)
+  switch (lua_rawget(L, lua_upvalueindex(UP_KEYS))) {
+  case LUA_TFUNCTION:
+    return METHOD;
+  case LUA_TNUMBER:
     key = (int)lua_tointeger(L, -1);
+    break;
+  default:
+    break;
+  }
   lua_pop(L, 1);
   return key;
 }
 
-/* What is found neither in the struct nor in the table below: a method, or what
- * a getter says. */
-static int index_class(lua_State *L) {
-  lua_pushvalue(L, 2);
-  if (lua_rawget(L, lua_upvalueindex(UP_METHODS)) != LUA_TNIL)
-    return 1;
+/* What is found nowhere else: what a getter says. */
+static int index_getters(lua_State *L) {
   lua_pushvalue(L, 2);
   if (lua_rawget(L, lua_upvalueindex(UP_GETTERS)) == LUA_TNIL)
     return 1;
@@ -142,6 +149,8 @@ static void push_body(lua_State *L, const tide_task *t) {
 static int index_task(lua_State *L) {
   const tide_task *t = lua_touserdata(L, 1);
   switch (key_of(L)) {
+  case METHOD:
+    return 1;
   case KEY_AT:
     tide_task_push_at(L, 1, t);
     return 1;
@@ -211,7 +220,7 @@ static int index_task(lua_State *L) {
     if (lua_rawget(L, -2) != LUA_TNIL)
       return 1;
   }
-  return index_class(L);
+  return index_getters(L);
 }
 
 /* Sets a field in the table of the others. */
@@ -283,6 +292,8 @@ static const char *const scope_keys[] = {"n", "owner", "deadline", "cancelled",
 static int index_scope(lua_State *L) {
   const tide_scope *scope = lua_touserdata(L, 1);
   switch (key_of(L)) {
+  case METHOD:
+    return 1;
   case KEY_N:
     lua_pushinteger(L, scope->n);
     return 1;
@@ -299,7 +310,7 @@ static int index_scope(lua_State *L) {
   lua_pushvalue(L, 2);
   if (lua_rawget(L, -2) != LUA_TNIL)
     return 1;
-  return index_class(L);
+  return index_getters(L);
 }
 
 static int newindex_scope(lua_State *L) {
@@ -342,7 +353,6 @@ static void open_class(lua_State *L, int up, int metatable, const char *name,
   for (i = 0; i < UP_SCOPE; i++)
     lua_pushvalue(L, up + i);
   push_keys(L, keys);
-  lua_newtable(L);
   lua_newtable(L);
   lua_newtable(L); /* { methods =, getters =, meta = } */
   lua_pushvalue(L, -3);

@@ -6,6 +6,7 @@
 ---
 --- The two are measured in turn, in CPU time of one process; a figure is the median of 15 ratios.
 --- "first time" is a new process each, in which both pools are still empty: a pipeline runs once.
+--- "a phase" is the real startup pipeline (tests/bench/phase.lua has the same again and again).
 require "moontide"
 local core = require "moontide.core"
 local task = require "moontide.task"
@@ -81,6 +82,31 @@ local cases = {
   event = { "an event", tasks_awaiting(function(e) e:wait() end, task.event) },
 }
 
+--- Runs a startup of one such phase and prints the times of a plain loop and of the phase, each for
+--- the first time, and ends the process.
+local function phase_once()
+  local tide = require "moontide"
+  local from, floor
+  local function await()
+    tide.sleep(0)
+  end
+  tide.config { manage = false, shutdown = { linger = 0 }, log = { level = "warn" } }
+  tide.startup:phase("before", function()
+    for i = 1, COUNT do
+      tide.startup:task("tasks", "task " .. i, { timeout = 30 + i / 1000 }, await)
+    end
+    floor = seconds_of(plain_loop)
+    from = os.clock()
+  end)
+  tide.startup:phase("tasks", { timeout = "60s" })
+  tide.startup:phase("after", function()
+    print(floor, os.clock() - from)
+    io.stdout:flush()
+    os.exit(0)
+  end)
+  tide.run_until_terminated()
+end
+
 local function median(list)
   table.sort(list)
   return list[#list // 2 + 1]
@@ -116,7 +142,9 @@ local function cold(name, key)
   report(name .. ", first time", times, floors)
 end
 
-if arg[1] then
+if arg[1] == "phase" then
+  phase_once()
+elseif arg[1] then
   print(seconds_of(plain_loop), seconds_of(cases[arg[1]][2]))
   os.exit(0, true)
 end
@@ -124,3 +152,4 @@ for _, key in ipairs { "turn", "event" } do
   warm(table.unpack(cases[key]))
   cold(cases[key][1], key)
 end
+cold("in a phase", "phase")

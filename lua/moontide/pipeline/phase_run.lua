@@ -116,9 +116,15 @@ local function start_next(self)
   end
 end
 
--- All at once: they begin at the same time, so the clock is read once.
+-- Kilobytes that a task takes until it ends, most of it its coroutine.
+local TASK_SIZE = 1.5
+
+-- All at once: they begin at the same time, so the clock is read once. What they take is no
+-- garbage: a collection while they start would only walk over it, so it comes that much later (a
+-- negative step is a credit).
 local function start_all(self)
   local list, at = self.list, now()
+  if self.quiet then collectgarbage("step", -math.ceil(#list * TASK_SIZE)) end
   if self.deadline and not self.per_attempt and at >= self.deadline then
     for i = 1, #list do start_or_skip(self, list[i]) end
     return

@@ -8,7 +8,7 @@ local task = require "moontide.task"
 
 local new_context = require("moontide.pipeline.context").new
 local now = core.clock.now
-local watchdog = core.watchdog
+local start_task, watchdog = core.task.start, core.watchdog
 
 local M = {}
 
@@ -42,9 +42,9 @@ local function launch(phase_run, entry, on_end, started)
   local reason = phase_run.run.reason
   local t
   if reason then
-    t = phase_run.scope:start(entry, entry.fn, reason, new_context(entry))
+    t = start_task(phase_run.scope, entry, entry.fn, reason, new_context(entry))
   else
-    t = phase_run.scope:start(entry, entry.fn, new_context(entry))
+    t = start_task(phase_run.scope, entry, entry.fn, new_context(entry))
   end
   entry.task = t
   return t
