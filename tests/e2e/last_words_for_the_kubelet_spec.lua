@@ -1,4 +1,5 @@
--- Why a container ended badly is left where the kubelet looks, /dev/termination-log, if it is there.
+-- Why a container ended badly is left where the kubelet looks, in /dev/termination-log, if that is
+-- there.
 local proc = require "support.process"
 
 -- A namespace with a /dev of its own, whose file is printed after the program's end.
