@@ -102,8 +102,17 @@ end
 -- start is read with the turn it began in: no closer than a millisecond to the setting.
 local function had(entry, err)
   local seconds = entry.deadline and math.max(0, entry.deadline - entry.started_at)
-  if entry.attempts > 1 or not seconds then seconds = err.seconds or 0 end
-  return math.floor(seconds * 1000 + 0.5) / 1000
+  if entry.attempts > 1 or not seconds then -- of the last attempt
+    seconds = task.is_cancelled(err) and err.seconds or nil
+  end
+  return seconds and duration.format(math.floor(seconds * 1000 + 0.5) / 1000)
+end
+
+-- Whose deadline a late task has passed; nil for one that was not late.
+local function limit_of(entry, err)
+  if task.is_cancelled(err) then return err.limit end
+  local late = entry.deadline and entry.ended_at >= entry.deadline
+  return late and entry.outcome == "interrupted" and entry.limit or nil
 end
 
 local function what_happened(phase_run, entry)
@@ -113,10 +122,11 @@ local function what_happened(phase_run, entry)
   if entry.outcome == "failed" then return text .. ": " .. M.text(err) end
   local ms = milliseconds(entry)
   text = ("%s after %.4g s"):format(text, ms / 1000)
-  if not task.is_cancelled(err) then return text end
-  if err.kind == "cancelled" then return text .. ": " .. err.reason end
-  if not err.limit then return text end
-  return ("%s: %s, %s"):format(text, err.limit, duration.format(had(entry, err)))
+  if task.is_cancelled(err) and err.kind == "cancelled" then return text .. ": " .. err.reason end
+  local limit = limit_of(entry, err)
+  if not limit then return text end
+  local time = had(entry, err)
+  return ("%s: %s%s"):format(text, limit, time and ", " .. time or "")
 end
 
 --- A task did not end well. `fatal`: the first that ends the run, one ERROR record.
