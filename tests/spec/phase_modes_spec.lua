@@ -71,7 +71,7 @@ describe("the phases of a shutdown", function()
     life:advance(5)
     assert.equal(0, life.code)
     for _, name in ipairs { "left", "right", "next" } do
-      assert.is_true(ended[name] - from >= 1 and ended[name] - from < 1.1, name)
+      assert.is_true(ended[name] - from >= 0.99 and ended[name] - from < 1.1, name)
     end
   end)
 end)
