@@ -136,20 +136,4 @@ function M.compute(graph, config, extras)
   return report
 end
 
---- The earliest of the ends that concern a task, and whose it is.
----@param ends table own, phase_end, total_end, reserve: numbers or nil; phase, kind: their names
----@return number|nil at on the clock the ends are on
----@return string|nil limit "its own timeout", "phase db", "the startup total"
-function M.deadline(ends)
-  local at, limit = ends.own, ends.own and "its own timeout"
-  if ends.phase_end and (not at or ends.phase_end < at) then
-    at, limit = ends.phase_end, ends.phase and "phase " .. ends.phase or "its phase"
-  end
-  local total_end = ends.total_end and ends.total_end - (ends.reserve or 0)
-  if total_end and (not at or total_end < at) then
-    at, limit = total_end, ends.kind and ("the %s total"):format(ends.kind) or "the total"
-  end
-  return at, limit
-end
-
 return M
