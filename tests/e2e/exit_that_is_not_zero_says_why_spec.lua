@@ -1,5 +1,4 @@
 -- An exit code that is not 0 comes with a line that a person can act on.
-local loop = require "support.loop"
 local proc = require "support.process"
 
 local STUCK = "local _ = (('a'):rep(40)):find(('a?'):rep(40) .. ('a'):rep(40) .. 'b')"
@@ -54,10 +53,12 @@ describe("an exit code that is not zero says why after", function()
       end)
       tide.run_until_terminated()]] }
     app:wait_ready()
-    for _ = 1, 3 do
-      app:signal "INT"
-      loop.turn_for(0.05) -- signals that pend together are one
-    end
+    -- One after the other has been heard: signals that pend together are one.
+    app:signal "INT"
+    app:wait_log "shutdown: process%-terminate"
+    app:signal "INT"
+    app:wait_log "second SIGINT"
+    app:signal "INT"
     assert.equal(130, (app:wait()))
     assert.matches("SIGINT", app:stderr())
   end)
