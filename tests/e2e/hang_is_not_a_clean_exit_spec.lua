@@ -14,9 +14,10 @@ end
 describe("a wait for nothing", function()
   it("in startup ends with the startup total: exit 1, and it says so", function()
     local code, app, took = run(("tide.startup:phase('db', function() %s end)"):format(NEVER),
-      { MOONTIDE_STARTUP_TIMEOUT = "500ms" })
+      { MOONTIDE_STARTUP_TIMEOUT = "2s" })
     assert.equal(1, code)
-    assert.is_true(took >= 0.4, took .. " s")
+    -- By the pipeline, in the eighth of the total that is kept for that, not by the watchdog.
+    assert.is_true(took >= 1.7 and took < 4, took .. " s")
     local record = app:wait_log { level = "error", task = "db" }
     assert.matches("timed out.*startup total", record.msg)
     assert.matches("app.lua:", record.traceback)
@@ -66,6 +67,6 @@ describe("a run with nothing to wait for", function()
       end]]
     assert.equal(0, code)
     -- The shortest of the deadlines is five seconds away.
-    assert.is_true(took < 1, took .. " s")
+    assert.is_true(took < 3, took .. " s")
   end)
 end)
