@@ -152,6 +152,12 @@ function M.on_uncaught(fn)
   ends.uncaught = fn
 end
 
+--- Lets no late task clean up beyond a time.
+---@param at number|nil seconds on the clock's scale; nil: each has its full grace
+function M.limit_grace(at)
+  alarm.grace_limit = at
+end
+
 setmetatable(M, {
   __index = function(_, key)
     if key == "grace" then

@@ -263,6 +263,7 @@ local function set_times(self)
   local run, node, from = self.run, self.node, self.phase.started_at
   local policy = node.on_fail
   self.deadline, self.limit = limits(run, node, from)
+  task.limit_grace(run:grace_limit_for(node))
   if type(policy) == "table" then
     self.policy, self.per_attempt = policy, true
     local total_end = run:limit_for(node)

@@ -24,12 +24,21 @@ local M = {}
 local Run = {}
 Run.__index = Run
 
---- The end of the total for a phase, and its words. The last phase may use most of the reserve.
+-- What a phase leaves of the total. The last phase may use most of the reserve.
+local function kept(self, node)
+  return node.always and self.reserve / 4 or self.reserve
+end
+
+--- The end of the total for a phase, and its words.
 function Run:limit_for(node)
-  local at = self.total_end
-  if not at then return nil end
-  local kept = node.always and self.reserve / 4 or self.reserve
-  return at - kept, self.limit_text
+  if not self.total_end then return nil end
+  return self.total_end - kept(self, node), self.limit_text
+end
+
+--- Until when a late task of the phase may clean up: half of what the phase leaves, so that a short
+--- total has its last phase and its report all the same.
+function Run:grace_limit_for(node)
+  return self.total_end and self.total_end - kept(self, node) / 2
 end
 
 --- The run has begun to wait for a phase.
@@ -144,6 +153,7 @@ function Run:execute(from)
   self.included = included
   if self.parallel then parallel(self, order) else sequential(self, order) end
   self.over, self.ended_at = true, now()
+  task.limit_grace(nil)
   if self.waiting_task then self.waiting_task:cancel("the pipeline is over") end
   if self.failure then return "failed" end
   return self.cut and "stopped" or "ok"

@@ -10,6 +10,9 @@ local M = {
   slack = 1e-6,
   --- Seconds between the cancellation of a late task and its being closed.
   grace = 1,
+  --- No grace lasts beyond this time: a pipeline that must end by then sets it.
+  ---@type number|nil
+  grace_limit = nil,
 }
 
 ---@type table<integer, fun(now: number)>
@@ -19,8 +22,9 @@ local entries = {}
 ---@param t moontide.Task
 ---@return number|nil
 local function kill_at(t)
-  local deadline = t.deadline
-  return t.grace_end or deadline and deadline + M.grace or nil
+  local deadline, limit = t.deadline, M.grace_limit
+  local at = t.grace_end or deadline and deadline + M.grace or nil
+  return at and limit and limit < at and limit or at
 end
 M.kill_at = kill_at
 
