@@ -41,5 +41,6 @@ run tests/bench/lifecycle.lua "$tools" "$rounds"
 run tests/bench/sigterm.lua "$signals"
 run tests/bench/unread_pipe.lua "$pipes"
 run tests/bench/order.lua
+run tests/bench/tasks.lua
 run tests/bench/interrupt_cost.lua "$windows"
 run tests/bench/runaway.lua "$rounds"
