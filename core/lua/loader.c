@@ -196,7 +196,20 @@ static void preload(lua_State *L, tide_host *host, const char *name,
   lua_pop(L, 1);
 }
 
+/* luv makes a loop of its own when nobody has set one: too late for ours. */
+static void warn_of_luv(lua_State *L, tide_host *host) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  if (lua_getfield(L, -1, "luv") != LUA_TNIL)
+    tide_log_write(host->log, TIDE_LOG_WARN, "host",
+                   "luv was required before moontide: its handles are on a "
+                   "loop that the host does not run; require moontide first",
+                   NULL, 0);
+  lua_pop(L, 2);
+}
+
 void tide_lua_open_loader(lua_State *L, tide_host *host) {
+  if (!host->owns_lua)
+    warn_of_luv(L, host);
   insert_searcher(L, host);
   preload(L, host, "luv", open_luv);
 }

@@ -55,6 +55,18 @@ describe("a stock interpreter", function()
     assert.equal("code 0\n", app:stdout())
   end)
 
+  it("is told when luv came first and has a loop of its own", function()
+    local app = start [[
+      local luv = require "luv"
+      local tide = require "moontide"
+      assert(luv.new_timer())
+      tide.run_until_terminated()]]
+    app:wait_log { level = "warn", component = "host" }
+    app:signal "TERM"
+    app:wait()
+    assert.matches("require moontide first", app:stderr())
+  end)
+
   it("raises what is wrong with the pipelines", function()
     local app = start [[
       local tide = require "moontide"
