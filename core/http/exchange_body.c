@@ -22,10 +22,6 @@ const tide_route_match *tide_exchange_match(const tide_exchange *exchange) {
   return &exchange->match;
 }
 
-tide_listener *tide_exchange_listener(const tide_exchange *exchange) {
-  return exchange->conn->listener;
-}
-
 bool tide_exchange_head_sent(const tide_exchange *exchange) {
   return exchange->head_sent;
 }

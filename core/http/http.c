@@ -163,13 +163,6 @@ void tide_http_close(tide_http *http) {
   uv_close((uv_handle_t *)&http->turn, on_turn_closed);
 }
 
-bool tide_http_listening(const tide_http *http) {
-  for (const tide_listener *l = http->listeners; l != NULL; l = l->next)
-    if (!l->options.manage && l->fd >= 0)
-      return true;
-  return false;
-}
-
 void tide_http_set_handlers(tide_http *http,
                             const tide_http_handlers *handlers) {
   http->handlers = *handlers;

@@ -41,8 +41,6 @@ int tide_http_open(tide_http **out, const tide_http_env *env);
 /* Closes whatever is still open, at once. The memory goes with the last close
  * callback; the caller runs the loop dry. */
 void tide_http_close(tide_http *http);
-/* Whether an application listener is open (it keeps the process up). */
-bool tide_http_listening(const tide_http *http);
 
 /* The results of readiness checks. */
 tide_health *tide_http_health(tide_http *http);
@@ -108,7 +106,6 @@ tide_listener *tide_listener_add(tide_http *http,
 /* The options, to be changed before it is bound; not the strings. */
 tide_listener_options *tide_listener_configure(tide_listener *listener);
 tide_router *tide_listener_router(tide_listener *listener);
-const char *tide_listener_name(const tide_listener *listener);
 /* "127.0.0.1:8080" or the path, once bound. */
 const char *tide_listener_address(const tide_listener *listener);
 int tide_listener_port(const tide_listener *listener);
@@ -144,7 +141,6 @@ uint32_t tide_exchange_slot(const tide_exchange *exchange);
 uint32_t tide_exchange_generation(const tide_exchange *exchange);
 const tide_request *tide_exchange_request(const tide_exchange *exchange);
 const tide_route_match *tide_exchange_match(const tide_exchange *exchange);
-tide_listener *tide_exchange_listener(const tide_exchange *exchange);
 /* The client's address, "127.0.0.1:4711" or "unix". */
 void tide_exchange_remote(const tide_exchange *exchange, char *out,
                           size_t size);

@@ -277,10 +277,7 @@ void tide_listener__resume(tide_http *http);
 void tide_listener__close(tide_listener *listener);
 void tide_listener__free(tide_listener *listener);
 
-/* bind.c: opens the socket of the options. Returns 0 or a negative error, with
- * a sentence in `error`. */
-int tide_listener__bind(tide_listener *listener, char *error, size_t size);
-/* Removes the path of a Unix socket, if it still is ours. */
+/* bind.c: removes the path of a Unix socket, if it still is ours. */
 void tide_listener__unlink(tide_listener *listener);
 
 /* drain.c */

@@ -114,10 +114,6 @@ tide_router *tide_listener_router(tide_listener *listener) {
   return listener->router;
 }
 
-const char *tide_listener_name(const tide_listener *listener) {
-  return listener->options.name;
-}
-
 const char *tide_listener_address(const tide_listener *listener) {
   return listener->address;
 }

@@ -207,11 +207,6 @@ function M.seal()
   return errors
 end
 
----@return boolean
-function M.is_sealed()
-  return sealed
-end
-
 --- A setting: seconds, bytes, integers, booleans, texts; nil when it is unset.
 --- A name that is no key raises.
 ---@param key string

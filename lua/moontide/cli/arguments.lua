@@ -93,6 +93,20 @@ function M.describe(values)
   return app
 end
 
+--- What a command needs before it can begin: its options, and the script they name.
+---@param parser table of M.parser
+---@param args string[]
+---@return table|nil app as boot.describe makes it
+---@return table|integer values the options, or the exit code when there is no app
+function M.app(parser, args)
+  local values, code = M.parse(parser, args)
+  if not values then return nil, code end
+  local app
+  app, code = M.describe(values)
+  if not app then return nil, code end
+  return app, values
+end
+
 --- Rows as text, in columns; the last is not padded.
 ---@param rows string[][]
 ---@param indent string

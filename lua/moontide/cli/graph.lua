@@ -18,11 +18,8 @@ end
 ---@param args string[]
 ---@return integer code
 function M.main(args)
-  local values, code = arguments.parse(parser(), args)
-  if not values then return code end
-  local app
-  app, code = arguments.describe(values)
-  if not app then return code end
+  local app, values = arguments.app(parser(), args)
+  if not app then return values end
   local graph = app[values.pipeline].graph
   io.stdout:write(values.format == "dot" and graph:dot() or graph:mermaid())
   return 0

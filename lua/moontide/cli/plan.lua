@@ -50,11 +50,8 @@ end
 ---@param args string[]
 ---@return integer code
 function M.main(args)
-  local values, code = arguments.parse(parser(), args)
-  if not values then return code end
-  local app
-  app, code = arguments.describe(values)
-  if not app then return code end
+  local app, values = arguments.app(parser(), args)
+  if not app then return values end
   for _, kind in ipairs({ "startup", "shutdown" }) do
     if not values.pipeline or values.pipeline == kind then print_plan(app, kind) end
   end

@@ -57,11 +57,8 @@ end
 ---@param args string[]
 ---@return integer code
 function M.main(args)
-  local values, code = arguments.parse(parser(), args)
-  if not values then return code end
-  local app
-  app, code = arguments.describe(values)
-  if not app then return code end
+  local app, values = arguments.app(parser(), args)
+  if not app then return values end
   local graph, message = graph_of(app, values)
   local edges
   if graph then edges, message = graph:why(values.a, values.b) end
