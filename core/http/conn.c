@@ -18,6 +18,15 @@ int tide_conn__unread(const tide_conn *conn) {
   return ioctl(conn->fd, FIONREAD, &bytes) == 0 ? bytes : 0;
 }
 
+/* libuv makes an EOF of a hang-up that comes with data, also where it was a
+ * reset: only a socket that is still connected was closed in good order. */
+bool tide_conn__was_reset(const tide_conn *conn) {
+  struct sockaddr_storage peer;
+  socklen_t length = sizeof peer;
+  return !conn->listener->is_unix &&
+         getpeername(conn->fd, (struct sockaddr *)&peer, &length) != 0;
+}
+
 bool tide_conn__is_busy(const tide_conn *conn) {
   return conn->state == TIDE_CONN_HEAD || conn->state == TIDE_CONN_HANDLER ||
          conn->state == TIDE_CONN_WRITE;
@@ -32,9 +41,11 @@ void tide_conn__set_state(tide_conn *conn, tide_conn_state state) {
   tide_listener *listener = conn->listener;
   listener->busy -= tide_conn__is_busy(conn);
   listener->idle -= conn->state == TIDE_CONN_IDLE;
+  listener->upgraded -= conn->state == TIDE_CONN_UPGRADED;
   conn->state = (uint8_t)state;
   listener->busy += tide_conn__is_busy(conn);
   listener->idle += state == TIDE_CONN_IDLE;
+  listener->upgraded += state == TIDE_CONN_UPGRADED;
 }
 
 static void link_conn(tide_conn *conn) {
@@ -146,6 +157,29 @@ void tide_conn__destroy(tide_conn *conn, bool reset) {
   }
 }
 
+/* A client that has sent all it has may wait for its answer, or be gone: only a
+ * reset tells, and nobody is told of it who does not read. */
+void tide_conn__rest(tide_conn *conn) {
+  if (conn->waiting != TIDE_WAIT_NONE)
+    return;
+  if (conn->queued > 0) {
+    tide_timeouts__set(conn, TIDE_WAIT_WRITE);
+    return;
+  }
+  if (conn->reading || conn->exchange == NULL || !conn->exchange->handling)
+    return;
+  if (conn->state == TIDE_CONN_HANDLER || conn->state == TIDE_CONN_UPGRADED)
+    tide_timeouts__set(conn, TIDE_WAIT_PEER);
+}
+
+bool tide_conn__look(tide_conn *conn) {
+  if (!tide_conn__was_reset(conn))
+    return false;
+  conn->listener->http->stats.aborted++;
+  tide_conn__destroy(conn, false);
+  return true;
+}
+
 /* All is written: our FIN goes out, theirs is awaited. */
 static void enter_fin(tide_conn *conn) {
   tide_listener *listener = conn->listener;
@@ -195,6 +229,7 @@ void tide_conn__answered(tide_conn *conn) {
   }
   if (conn->queued > 0) {
     tide_conn__set_state(conn, TIDE_CONN_WRITE);
+    tide_conn__rest(conn);
     return;
   }
   tide_conn__set_state(conn, TIDE_CONN_IDLE);

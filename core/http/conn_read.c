@@ -83,14 +83,21 @@ static size_t feed_body(tide_conn *conn, const char *data, size_t length) {
   tide_request *request = &exchange->request;
   size_t used = 0;
   if (request->body_length - request->body_taken >= TIDE_HIGH_WATER &&
-      !exchange->body_wanted)
+      !exchange->body_wanted) {
+    /* The handler is slow, not the client. */
+    if (conn->waiting == TIDE_WAIT_BODY) {
+      tide_timeouts__clear(conn);
+      tide_conn__rest(conn);
+    }
     return 0;
+  }
   switch (tide_request_feed(request, data, length, &used)) {
   case TIDE_FEED_FAIL:
     failed(conn);
     return length;
   case TIDE_FEED_DONE:
     tide_timeouts__clear(conn);
+    tide_conn__rest(conn);
     break;
   case TIDE_FEED_MORE:
   case TIDE_FEED_HEAD:
@@ -188,8 +195,11 @@ static size_t consume(tide_conn *conn, const char *data, size_t length) {
       used = feed_body(conn, data + at, length - at);
       if (used > 0 && conn->exchange != NULL)
         tide_exchange__body_came(conn->exchange);
+    } else if (conn->state == TIDE_CONN_UPGRADED) {
+      used = tide_upgrade__feed(conn, data + at, length - at);
     }
-    if (used == 0 && tide_conn__is_busy(conn))
+    if (used == 0 &&
+        (tide_conn__is_busy(conn) || conn->state == TIDE_CONN_UPGRADED))
       break;
     at += used;
   }
@@ -221,6 +231,9 @@ static void check_eof(tide_conn *conn) {
       conn->exchange->lost = "aborted";
       tide_exchange__fail(conn->exchange, 400);
     }
+    break;
+  case TIDE_CONN_UPGRADED:
+    tide_upgrade__eof(conn);
     break;
   case TIDE_CONN_IDLE:
   case TIDE_CONN_FIN:
@@ -281,17 +294,11 @@ static void on_data(tide_conn *conn, const char *data, size_t length) {
     tide_conn__destroy(conn, true);
     return;
   }
-  if (conn->pending_length >= TIDE_HIGH_WATER)
+  if (conn->state != TIDE_CONN_CLOSED &&
+      conn->pending_length >= TIDE_HIGH_WATER) {
     tide_conn__read_stop(conn);
-}
-
-/* libuv makes an EOF of a hang-up that comes with data, also where it was a
- * reset: only a socket that is still connected was closed in good order. */
-static bool was_reset(const tide_conn *conn) {
-  struct sockaddr_storage peer;
-  socklen_t length = sizeof peer;
-  return !conn->listener->is_unix &&
-         getpeername(conn->fd, (struct sockaddr *)&peer, &length) != 0;
+    tide_conn__rest(conn);
+  }
 }
 
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf) {
@@ -302,7 +309,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf) {
     on_data(conn, buf->base, (size_t)count);
     return;
   }
-  if (count != UV_EOF || was_reset(conn)) {
+  if (count != UV_EOF || tide_conn__was_reset(conn)) {
     conn->listener->http->stats.aborted += tide_conn__is_busy(conn);
     tide_conn__destroy(conn, false);
     return;
@@ -310,6 +317,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf) {
   conn->eof = true;
   tide_conn__read_stop(conn);
   check_eof(conn);
+  tide_conn__rest(conn);
 }
 
 int tide_conn__read_start(tide_conn *conn) {

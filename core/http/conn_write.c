@@ -25,6 +25,9 @@ static void all_written(tide_conn *conn) {
     return;
   }
   if (conn->exchange != NULL) {
+    if (conn->state == TIDE_CONN_UPGRADED)
+      tide_upgrade__written(conn);
+    tide_conn__rest(conn);
     tide_exchange__room(conn->exchange);
     return;
   }
@@ -69,16 +72,22 @@ static void queue_rest(tide_conn *conn, const uv_buf_t *bufs, unsigned count,
   }
   uv_buf_t buf = uv_buf_init(chunk->data, (unsigned)left);
   conn->queued += (uint32_t)left;
+  conn->given += (uint32_t)left;
   if (uv_write(&chunk->request, &conn->io.stream, &buf, 1, on_written) != 0) {
     conn->queued -= (uint32_t)left;
     free(chunk);
     broken(conn);
     return;
   }
-  conn->stalled_at = conn->queued;
   /* A client that is still sending has a timeout already. */
-  if (conn->waiting == TIDE_WAIT_NONE || conn->waiting == TIDE_WAIT_IDLE)
+  if (conn->waiting == TIDE_WAIT_NONE || conn->waiting == TIDE_WAIT_IDLE ||
+      conn->waiting == TIDE_WAIT_PEER)
     tide_timeouts__set(conn, TIDE_WAIT_WRITE);
+}
+
+uint32_t tide_conn__taken(const tide_conn *conn) {
+  return conn->given -
+         (uint32_t)uv_stream_get_write_queue_size(&conn->io.stream);
 }
 
 /* Nothing is queued, so the socket may be written to directly; a client that
@@ -154,6 +163,8 @@ void tide_conn__batch_end(tide_conn *conn) {
   http->batch = NULL;
   if (conn->state == TIDE_CONN_CLOSED)
     return;
+  if (conn->queued == 0 && conn->state == TIDE_CONN_UPGRADED)
+    tide_upgrade__written(conn);
   if (conn->queued == 0 && conn->finishing)
     tide_conn__finish(conn);
   else if (conn->queued > 0 && conn->state == TIDE_CONN_IDLE)

@@ -129,7 +129,7 @@ void tide_drain__check(tide_listener *listener) {
   if (!listener->draining || listener->told_drained)
     return;
   if (listener->busy > 0 || listener->idle > 0 || listener->holding > 0 ||
-      listener->unbind != TIDE_UNBOUND)
+      listener->upgraded > 0 || listener->unbind != TIDE_UNBOUND)
     return;
   listener->told_drained = true;
   told(listener, true);
@@ -197,6 +197,7 @@ static bool sweep_one(tide_conn *conn, uint64_t now) {
     return false;
   case TIDE_CONN_HANDLER:
   case TIDE_CONN_WRITE:
+  case TIDE_CONN_UPGRADED:
   case TIDE_CONN_CLOSED:
     break;
   }
@@ -318,6 +319,6 @@ int tide_listener_force(tide_listener *listener, const char *why) {
 
 void tide_listener_counts(const tide_listener *listener, uint64_t *busy,
                           uint64_t *in_flight) {
-  *busy = listener->busy + listener->holding;
+  *busy = listener->busy + listener->upgraded + listener->holding;
   *in_flight = listener->work.active;
 }

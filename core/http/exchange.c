@@ -93,161 +93,22 @@ void tide_exchange__end(tide_exchange *exchange) {
   }
 }
 
+void tide_exchange__abort(tide_exchange *exchange, const char *why) {
+  tide_http *http = exchange->conn->listener->http;
+  if (exchange->handling && http->handlers.abort != NULL)
+    http->handlers.abort(http->handlers.arg, exchange, why);
+}
+
 void tide_exchange__lose(tide_exchange *exchange, const char *why) {
   tide_http *http = exchange->conn->listener->http;
   exchange->lost = why;
   if (exchange->handling && http->handlers.wake != NULL &&
       (exchange->body_wanted || exchange->room_wanted))
     http->handlers.wake(http->handlers.arg, exchange);
+  if (exchange->conn != NULL && exchange->watched)
+    tide_exchange__abort(exchange, why);
   if (exchange->conn != NULL)
     tide_exchange__end(exchange);
-}
-
-/* ---- the answer -----------------------------------------------------------
- */
-
-static const char *date_of(tide_http *http) {
-  uint64_t second = tide_http__now(http) / TIDE_SEC;
-  if (http->date_at != second || http->date[0] == '\0') {
-    uv_timeval64_t now;
-    uv_gettimeofday(&now);
-    tide_response_date(http->date, now.tv_sec);
-    http->date_at = second;
-  }
-  return http->date;
-}
-
-/* The one decision whether more may follow on this connection. */
-static bool is_last(const tide_exchange *exchange) {
-  const tide_conn *conn = exchange->conn;
-  const tide_listener *listener = conn->listener;
-  const tide_request *request = &exchange->request;
-  uint32_t most = listener->options.max_requests;
-  if (conn->must_close || listener->http->must_close_default)
-    return true;
-  if (!request->head_done || !request->keep_alive || !request->done)
-    return true;
-  if (conn->eof && conn->pending_length == 0)
-    return true;
-  return most != 0 && conn->served >= most;
-}
-
-/* Writes the head, and the body behind it in the same go. */
-static tide_answer_error send_head(tide_exchange *exchange,
-                                   const tide_answer *answer, bool streaming) {
-  char stack[2048];
-  char *head = stack;
-  size_t bound = tide_response_bound(answer);
-  tide_conn *conn = exchange->conn;
-  tide_head_facts facts = {
-      .date = date_of(conn->listener->http),
-      .head_request =
-          exchange->request.method == HTTP_HEAD && exchange->request.head_done,
-      .http_1_0 = exchange->request.http_1_0,
-      .streaming = streaming,
-      .close = is_last(exchange),
-  };
-  if (bound > sizeof stack && (head = malloc(bound)) == NULL)
-    return TIDE_ANSWER_LOST;
-  size_t length = tide_response_head(head, answer, &facts, &exchange->framing);
-  conn->must_close |= facts.close;
-  exchange->status = answer->status;
-  exchange->head_sent = true;
-  uv_buf_t bufs[2] = {
-      uv_buf_init(head, (unsigned)length),
-      uv_buf_init((char *)(uintptr_t)answer->body, (unsigned)answer->length)};
-  bool whole = exchange->framing == TIDE_FRAMING_LENGTH && answer->length > 0;
-  exchange->sent = length + (whole ? answer->length : 0);
-  tide_conn__write(conn, bufs, whole ? 2 : 1);
-  if (head != stack)
-    free(head);
-  return TIDE_ANSWER_OK;
-}
-
-/* The answer is complete; the connection goes on. A write that failed on the
- * way has taken the exchange away already. */
-static void complete(tide_exchange *exchange, uint32_t generation) {
-  tide_conn *conn = exchange->conn;
-  if (exchange->generation != generation || conn == NULL)
-    return;
-  exchange->answered = true;
-  tide_exchange__end(exchange);
-  tide_conn__answered(conn);
-}
-
-static tide_answer_error check(const tide_exchange *exchange,
-                               const tide_answer *answer) {
-  if (exchange->conn == NULL || exchange->conn->state >= TIDE_CONN_FIN)
-    return TIDE_ANSWER_LOST;
-  if (exchange->head_sent)
-    return TIDE_ANSWER_TWICE;
-  return tide_response_check(answer);
-}
-
-tide_answer_error tide_exchange_answer(tide_exchange *exchange,
-                                       const tide_answer *answer) {
-  uint32_t generation = exchange->generation;
-  tide_answer_error error = check(exchange, answer);
-  if (error == TIDE_ANSWER_OK)
-    error = send_head(exchange, answer, false);
-  if (error == TIDE_ANSWER_OK)
-    complete(exchange, generation);
-  return error;
-}
-
-tide_answer_error tide_exchange_begin(tide_exchange *exchange,
-                                      const tide_answer *answer) {
-  tide_answer_error error = check(exchange, answer);
-  return error != TIDE_ANSWER_OK ? error : send_head(exchange, answer, true);
-}
-
-tide_answer_error tide_exchange_write(tide_exchange *exchange, const char *data,
-                                      size_t length, bool *full) {
-  char line[20];
-  tide_conn *conn = exchange->conn;
-  *full = false;
-  if (conn == NULL || exchange->lost != NULL)
-    return TIDE_ANSWER_LOST;
-  if (exchange->framing == TIDE_FRAMING_NONE || length == 0)
-    return TIDE_ANSWER_OK;
-  uv_buf_t bufs[3] = {uv_buf_init(line, 0),
-                      uv_buf_init((char *)(uintptr_t)data, (unsigned)length),
-                      uv_buf_init((char *)(uintptr_t) "\r\n", 2)};
-  bool chunked = exchange->framing == TIDE_FRAMING_CHUNKED;
-  if (chunked)
-    bufs[0].len = tide_response_chunk(line, length);
-  exchange->sent += length;
-  tide_conn__write(conn, bufs + !chunked, chunked ? 3 : 1);
-  if (conn->exchange != exchange)
-    return TIDE_ANSWER_LOST;
-  *full = conn->queued >= TIDE_HIGH_WATER;
-  return TIDE_ANSWER_OK;
-}
-
-void tide_exchange_finish(tide_exchange *exchange) {
-  uint32_t generation = exchange->generation;
-  if (exchange->conn == NULL)
-    return;
-  if (exchange->framing == TIDE_FRAMING_CHUNKED) {
-    uv_buf_t last = uv_buf_init((char *)(uintptr_t) "0\r\n\r\n", 5);
-    tide_conn__write(exchange->conn, &last, 1);
-  }
-  complete(exchange, generation);
-}
-
-bool tide_exchange_want_room(tide_exchange *exchange) {
-  if (exchange->conn == NULL || exchange->conn->queued < TIDE_HIGH_WATER)
-    return false;
-  exchange->room_wanted = true;
-  return true;
-}
-
-void tide_exchange__room(tide_exchange *exchange) {
-  tide_http *http = exchange->conn->listener->http;
-  if (!exchange->room_wanted || http->handlers.wake == NULL)
-    return;
-  exchange->room_wanted = false;
-  http->handlers.wake(http->handlers.arg, exchange);
 }
 
 /* ---- what is answered without a handler -----------------------------------

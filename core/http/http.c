@@ -185,11 +185,13 @@ void tide_http_get_stats(const tide_http *http, tide_http_stats *out) {
   *out = http->stats;
   out->connections = 0;
   out->idle = 0;
+  out->upgraded = 0;
   out->in_flight = http->in_flight;
   for (const tide_listener *l = http->listeners; l != NULL; l = l->next) {
     if (l->options.manage)
       continue;
     out->connections += l->conn_count;
-    out->idle += l->conn_count - l->busy;
+    out->idle += l->conn_count - l->busy - l->upgraded;
+    out->upgraded += l->upgraded;
   }
 }

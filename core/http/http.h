@@ -78,6 +78,7 @@ typedef struct tide_http_timeouts {
   uint64_t linger_total; /* after FIN */
   uint64_t first_byte;   /* a silent connection is active while younger */
   uint64_t accept_drain; /* cap of an unbind */
+  uint64_t stream;       /* streams that go on, after the start of a drain */
   uint32_t min_rate;     /* bytes/s of a body, after 5 s; 0: any */
 } tide_http_timeouts;
 
@@ -161,6 +162,8 @@ typedef struct tide_answer {
   size_t header_count;
   const char *body;
   size_t length;
+  bool sized; /* the handler gave a Content-Length: `size` */
+  uint64_t size;
 } tide_answer;
 
 /* Why an answer was refused. */
@@ -170,21 +173,41 @@ typedef enum tide_answer_error {
   TIDE_ANSWER_TWICE,  /* a head was sent already */
   TIDE_ANSWER_HEADER, /* CR, LF, NUL or a bad name in a header */
   TIDE_ANSWER_STATUS, /* not 200 to 599 */
-  TIDE_ANSWER_LENGTH, /* Content-Length and the body do not agree */
+  TIDE_ANSWER_LENGTH, /* framing among the headers */
+  TIDE_ANSWER_SIZE,   /* Content-Length and the body do not agree */
+  TIDE_ANSWER_PLAIN,  /* the client asked for no upgrade, or sent a body */
+  TIDE_ANSWER_DRAIN,  /* a drain lets no stream begin */
 } tide_answer_error;
 const char *tide_answer_error_text(tide_answer_error error);
 
 /* The whole answer at once. */
 tide_answer_error tide_exchange_answer(tide_exchange *exchange,
                                        const tide_answer *answer);
-/* A head whose body follows in pieces of unknown number. */
+/* A head whose body follows in pieces. Where none can follow, as behind a HEAD
+ * request, the exchange is over with it. */
 tide_answer_error tide_exchange_begin(tide_exchange *exchange,
                                       const tide_answer *answer);
+/* The same; the body may end after any piece, so a drain ends it cleanly. */
+tide_answer_error tide_exchange_begin_events(tide_exchange *exchange,
+                                             const tide_answer *answer);
+/* 101: from here on the connection is the handler's; it reads and writes bytes
+ * with the functions for bodies and pieces. The answer names the protocol in an
+ * Upgrade field. */
+tide_answer_error tide_exchange_upgrade(tide_exchange *exchange,
+                                        const tide_answer *answer);
+/* Whether the client asks for another protocol, and may. */
+bool tide_exchange_may_upgrade(const tide_exchange *exchange);
+/* Whether the listener's drain has begun: then no stream begins. */
+bool tide_exchange_draining(const tide_exchange *exchange);
+/* Our half of an upgraded connection ends when all is written. */
+void tide_exchange_shutdown(tide_exchange *exchange);
+/* Calls handlers.abort when the client leaves. */
+void tide_exchange_watch(tide_exchange *exchange, bool watch);
 /* A piece. *full: wait for a wake before the next (tide_exchange_want_room). */
 tide_answer_error tide_exchange_write(tide_exchange *exchange, const char *data,
                                       size_t length, bool *full);
-/* The last piece was written. */
-void tide_exchange_finish(tide_exchange *exchange);
+/* The last piece was written. SIZE: more was promised; it is not over then. */
+tide_answer_error tide_exchange_finish(tide_exchange *exchange);
 /* The handler failed: 500 where no head was sent, else RST. */
 void tide_exchange_broken(tide_exchange *exchange, int status);
 
@@ -217,6 +240,7 @@ typedef struct tide_http_stats {
   uint64_t accepted;
   uint64_t connections; /* open now */
   uint64_t idle;        /* of these */
+  uint64_t upgraded;    /* of the open ones */
   uint64_t in_flight;
   uint64_t refused; /* over the limits */
   uint64_t parse_errors;

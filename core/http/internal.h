@@ -38,6 +38,7 @@ typedef enum tide_wait {
   TIDE_WAIT_BODY,   /* between two reads */
   TIDE_WAIT_WRITE,  /* without a byte taken by the socket */
   TIDE_WAIT_LINGER, /* after our FIN, between two reads */
+  TIDE_WAIT_PEER,   /* for the next look whether the client is still there */
   TIDE_WAIT_KINDS,
 } tide_wait;
 
@@ -70,6 +71,13 @@ typedef struct tide_exchange {
   bool body_wanted; /* the handler waits for bytes of the body */
   bool body_whole;  /* ... for all of them */
   bool room_wanted; /* the handler waits for room to write */
+  bool streaming;   /* the answer comes in pieces */
+  bool sized;       /* ... that have been promised to be `to_come` bytes */
+  bool clean_end;   /* ... of which any may be the last: events */
+  bool watched;     /* the handler is cancelled when its client leaves */
+  bool shut_wanted; /* our half ends as soon as all is written */
+  bool shut;        /* it has ended */
+  uint64_t to_come;
   const char *lost; /* why no more can be read or written; NULL: it can */
   uint64_t sent;    /* bytes of the answer */
 } tide_exchange;
@@ -77,11 +85,12 @@ typedef struct tide_exchange {
 /* ---- connection --------------------------------------------------------- */
 
 typedef enum tide_conn_state {
-  TIDE_CONN_IDLE,    /* no byte of a request seen */
-  TIDE_CONN_HEAD,    /* some bytes of a head */
-  TIDE_CONN_HANDLER, /* an answer is being made; the body may still arrive */
-  TIDE_CONN_WRITE,   /* the answer is complete, the socket is not done */
-  TIDE_CONN_FIN,     /* our FIN is sent; what comes is read and discarded */
+  TIDE_CONN_IDLE,     /* no byte of a request seen */
+  TIDE_CONN_HEAD,     /* some bytes of a head */
+  TIDE_CONN_HANDLER,  /* an answer is being made; the body may still arrive */
+  TIDE_CONN_WRITE,    /* the answer is complete, the socket is not done */
+  TIDE_CONN_UPGRADED, /* bytes of another protocol, for the handler */
+  TIDE_CONN_FIN,      /* our FIN is sent; what comes is read and discarded */
   TIDE_CONN_CLOSED,
 } tide_conn_state;
 
@@ -106,7 +115,8 @@ typedef struct tide_conn {
   uint32_t pending_length;
   uint32_t pending_capacity;
   uint32_t queued;     /* bytes given to uv_write, not yet done */
-  uint32_t stalled_at; /* of these, when the write timeout last looked */
+  uint32_t given;      /* all that ever were; wraps around */
+  uint32_t stalled_at; /* taken of them when the write timeout last looked */
   uint32_t served;     /* requests begun */
   int fd;
   uint64_t opened_at;
@@ -163,9 +173,10 @@ typedef struct tide_listener {
 
   tide_conn *conns;
   uint32_t conn_count;
-  uint32_t busy;    /* between the first byte of a request and its answer */
-  uint32_t idle;    /* waiting for a first byte */
-  uint32_t holding; /* our FIN is sent, and a drain waits for theirs */
+  uint32_t busy;     /* between the first byte of a request and its answer */
+  uint32_t idle;     /* waiting for a first byte */
+  uint32_t upgraded; /* speaking another protocol */
+  uint32_t holding;  /* our FIN is sent, and a drain waits for theirs */
   uint64_t hold_step;
   tide_place lists[TIDE_WAIT_KINDS];
 
@@ -234,6 +245,14 @@ void tide_conn__later(tide_conn *conn);
 bool tide_conn__is_young(const tide_conn *conn, uint64_t now);
 /* Bytes that wait in the kernel, unread. */
 int tide_conn__unread(const tide_conn *conn);
+/* Whether the client has closed with RST, as far as one can tell without
+ * reading. */
+bool tide_conn__was_reset(const tide_conn *conn);
+/* Where no timer runs: one for bytes that are queued, or, where nobody reads
+ * while a handler is at work, one to look after the client now and then. */
+void tide_conn__rest(tide_conn *conn);
+/* Whether the client has left; then the connection is gone. */
+bool tide_conn__look(tide_conn *conn);
 
 /* conn_read.c */
 int tide_conn__read_start(tide_conn *conn);
@@ -243,6 +262,8 @@ void tide_conn__process(tide_conn *conn);
 
 /* conn_write.c */
 void tide_conn__write(tide_conn *conn, const uv_buf_t *bufs, unsigned count);
+/* Of the bytes ever queued, how many the socket took; wraps around. */
+uint32_t tide_conn__taken(const tide_conn *conn);
 void tide_conn__batch_begin(tide_conn *conn);
 void tide_conn__batch_end(tide_conn *conn);
 
@@ -262,8 +283,28 @@ void tide_exchange__body_came(tide_exchange *exchange);
 void tide_exchange__fail(tide_exchange *exchange, int status);
 /* No more can be read or written: the handler is told. */
 void tide_exchange__lose(tide_exchange *exchange, const char *why);
+/* The handler is told to stop, if one is at work. */
+void tide_exchange__abort(tide_exchange *exchange, const char *why);
+
+/* answer.c */
 /* There is room to write again. */
 void tide_exchange__room(tide_exchange *exchange);
+/* Writes the head. Returns LOST when memory is out. */
+tide_answer_error tide_exchange__head(tide_exchange *exchange,
+                                      const tide_answer *answer,
+                                      tide_head_facts *facts);
+
+/* upgrade.c: bytes of the other protocol; returns how many were taken. */
+size_t tide_upgrade__feed(tide_conn *conn, const char *data, size_t length);
+/* The client will send no more. */
+void tide_upgrade__eof(tide_conn *conn);
+/* All is written: our half ends where the handler wished it. */
+void tide_upgrade__written(tide_conn *conn);
+
+/* streams.c: ends what would go on for ever, at the end of a drain's
+ * stream_grace: events with a clean last chunk, upgraded connections with FIN,
+ * other answers in pieces with RST, for half of one must not pass for all. */
+void tide_streams__end(tide_listener *listener);
 
 /* timeouts.c */
 void tide_timeouts__init(tide_listener *listener);

@@ -165,8 +165,13 @@ static int on_headers_complete(llhttp_t *parser) {
 }
 
 static bool body_reserve(tide_request *r, size_t more) {
-  if (r->body_taken == r->body_length)
+  if (r->body_taken == r->body_length) {
     r->body_taken = r->body_length = 0;
+  } else if (r->body_taken > 0 && r->body_length + more > r->body_capacity) {
+    r->body_length -= r->body_taken;
+    memmove(r->body, r->body + r->body_taken, r->body_length);
+    r->body_taken = 0;
+  }
   if (r->body_length + more <= r->body_capacity)
     return true;
   size_t capacity = r->body_capacity == 0 ? 4096 : r->body_capacity * 2;
@@ -182,16 +187,20 @@ static bool body_reserve(tide_request *r, size_t more) {
   return true;
 }
 
+bool tide_request_put(tide_request *request, const char *data, size_t length) {
+  if (!body_reserve(request, length))
+    return false;
+  memcpy(request->body + request->body_length, data, length);
+  request->body_length += length;
+  return true;
+}
+
 static int on_body(llhttp_t *parser, const char *at, size_t length) {
   tide_request *r = of(parser);
   r->body_total += length;
   if (r->body_total > r->body_limit)
     return refuse(r, 413, "body too large");
-  if (!body_reserve(r, length))
-    return refuse(r, 503, "out of memory");
-  memcpy(r->body + r->body_length, at, length);
-  r->body_length += length;
-  return 0;
+  return tide_request_put(r, at, length) ? 0 : refuse(r, 503, "out of memory");
 }
 
 static int on_extension(llhttp_t *parser, const char *at, size_t length) {

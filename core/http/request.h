@@ -118,6 +118,10 @@ bool tide_request_own(tide_request *request, size_t length);
 bool tide_request_append(tide_request *request, const char *bytes,
                          size_t length, const char **data);
 
+/* Keeps bytes that the handler has not taken yet: of the body, or of another
+ * protocol. False when memory is out. */
+bool tide_request_put(tide_request *request, const char *data, size_t length);
+
 /* The value of a field, names without case; NULL when it is not there. A field
  * that came more than once: the first from *from on (start with 0). */
 const char *tide_request_header(const tide_request *request, const char *name,

@@ -90,6 +90,12 @@ const char *tide_answer_error_text(tide_answer_error error) {
     return "the status of an answer is a whole number from 200 to 599";
   case TIDE_ANSWER_LENGTH:
     return "Content-Length and Transfer-Encoding are set by the server";
+  case TIDE_ANSWER_SIZE:
+    return "the body does not have the length that Content-Length promises";
+  case TIDE_ANSWER_PLAIN:
+    return "the client asks for no upgrade, or sent a body with it";
+  case TIDE_ANSWER_DRAIN:
+    return "the process is draining: no stream begins";
   }
   return "unknown error";
 }
@@ -197,7 +203,14 @@ static char *put_framing(char *at, const tide_answer *answer,
     return at;
   if (!facts->streaming) {
     at = PUT(at, "Content-Length: ");
-    at = put_number(at, answer->length);
+    at = put_number(at, answer->sized ? answer->size : answer->length);
+    if (!facts->head_request)
+      *framing = TIDE_FRAMING_LENGTH;
+    return PUT(at, "\r\n");
+  }
+  if (answer->sized) {
+    at = PUT(at, "Content-Length: ");
+    at = put_number(at, answer->size);
     if (!facts->head_request)
       *framing = TIDE_FRAMING_LENGTH;
     return PUT(at, "\r\n");
@@ -228,7 +241,9 @@ size_t tide_response_head(char *out, const tide_answer *answer,
     at = PUT(at, "\r\n");
   }
   at = put_framing(at, answer, facts, framing);
-  if (facts->close)
+  if (facts->upgrade)
+    at = PUT(at, "Connection: Upgrade\r\n");
+  else if (facts->close)
     at = PUT(at, "Connection: close\r\n");
   else if (facts->http_1_0)
     at = PUT(at, "Connection: keep-alive\r\n");

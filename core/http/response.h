@@ -28,6 +28,7 @@ typedef struct tide_head_facts {
   bool http_1_0;
   bool streaming; /* the body follows in pieces */
   bool close;     /* this is the last answer of the connection */
+  bool upgrade;   /* 101: the connection changes its protocol */
 } tide_head_facts;
 
 /* "Not Found"; "Unknown" for one that has no name. */

@@ -37,6 +37,7 @@ void tide_listener_options_init(tide_listener_options *options) {
               .linger_total = 5 * TIDE_SEC,
               .first_byte = TIDE_SEC,
               .accept_drain = TIDE_SEC,
+              .stream = 5 * TIDE_SEC,
               .min_rate = 240,
           },
   };

@@ -7,6 +7,8 @@
  */
 #include "internal.h"
 
+#define LOOK_AGAIN (500 * TIDE_MS)
+
 static uint64_t length_of(const tide_listener *listener, tide_wait kind) {
   const tide_http_timeouts *t = &listener->options.timeouts;
   switch (kind) {
@@ -22,6 +24,8 @@ static uint64_t length_of(const tide_listener *listener, tide_wait kind) {
     return t->write;
   case TIDE_WAIT_LINGER:
     return t->linger;
+  case TIDE_WAIT_PEER:
+    return LOOK_AGAIN;
   case TIDE_WAIT_NONE:
   case TIDE_WAIT_KINDS:
     break;
@@ -61,6 +65,8 @@ void tide_timeouts__set(tide_conn *conn, tide_wait kind) {
   conn->wait_until = tide_http__now(listener->http) + length;
   conn->waiting = (uint8_t)kind;
   conn->probed = false;
+  if (kind == TIDE_WAIT_WRITE)
+    conn->stalled_at = tide_conn__taken(conn);
   tide_place *list = &listener->lists[kind];
   conn->place.next = list;
   conn->place.previous = list->previous;
@@ -79,9 +85,7 @@ static bool put_off(tide_conn *conn) {
 }
 
 static void expire_write(tide_conn *conn) {
-  size_t left = uv_stream_get_write_queue_size(&conn->io.stream);
-  if (left < conn->stalled_at) {
-    conn->stalled_at = (uint32_t)left;
+  if (tide_conn__taken(conn) != conn->stalled_at) {
     tide_timeouts__set(conn, TIDE_WAIT_WRITE);
     return;
   }
@@ -106,6 +110,10 @@ static void expire(tide_conn *conn, tide_wait kind) {
     break;
   case TIDE_WAIT_LINGER:
     tide_conn__destroy(conn, false);
+    break;
+  case TIDE_WAIT_PEER:
+    if (!tide_conn__look(conn))
+      tide_conn__rest(conn);
     break;
   case TIDE_WAIT_NONE:
   case TIDE_WAIT_KINDS:
