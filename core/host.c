@@ -45,6 +45,7 @@ static void on_severity(void *arg, tide_log_level level, const char *line,
 
 static int open_log(tide_host *host) {
   tide_log_options options = {.fd = -1, .level = TIDE_LOG_INFO};
+  int rc;
   options.format = TIDE_LOG_JSON;
   if (host->flags & TIDE_LOG_STDERR) {
     options.fd = STDERR_FILENO;
@@ -55,7 +56,10 @@ static int open_log(tide_host *host) {
     options.fn = on_severity;
     options.arg = &host->options;
   }
-  return tide_log_open(&host->log, &options);
+  rc = tide_log_open(&host->log, &options);
+  if (rc == 0)
+    tide_log_hold(host->log);
+  return rc;
 }
 
 static void on_signal(void *arg, const tide_signal_info *info) {

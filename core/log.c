@@ -131,6 +131,14 @@ int tide_log_reopen(tide_log *log) {
   return 0;
 }
 
+void tide_log_hold(tide_log *log) {
+  tide__writer_hold(log->writer);
+}
+
+void tide_log_release(tide_log *log) {
+  tide__writer_release(log->writer);
+}
+
 uint64_t tide_log_dropped(const tide_log *log) {
   return tide__writer_dropped(log->writer);
 }

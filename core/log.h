@@ -74,6 +74,12 @@ typedef struct tide_log_options {
  * or a negative libuv error. [any] */
 int tide_log_open(tide_log **out, const tide_log_options *options);
 
+/* Until tide_log_release, records below WARN wait in the ring, unless the
+ * writer thread runs already: making a thread is a twentieth of a start, so a
+ * host makes it when its first turn is over, or when the script logs. [any] */
+void tide_log_hold(tide_log *log);
+void tide_log_release(tide_log *log); /* [any] */
+
 /* Writes a record; never blocks, never fails (it drops and counts). [any] */
 void tide_log_write(tide_log *log, tide_log_level level, const char *component,
                     const char *message, const tide_field *fields,

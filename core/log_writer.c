@@ -38,6 +38,7 @@ struct tide_writer {
   uint64_t dropped;
   uint64_t reported; /* of the dropped */
   bool has_next;
+  bool held;    /* no thread for lines that are not important */
   bool started; /* the thread is there */
   bool idle;    /* ... and waits for work */
   bool hurry;   /* ... and is not to let lines gather */
@@ -286,6 +287,8 @@ static void start_thread(tide_writer *writer) {
 }
 
 static void wake_thread(tide_writer *writer, bool urgent) {
+  if (!writer->started && writer->held && !urgent)
+    return;
   if (!writer->started)
     start_thread(writer);
   if (writer->idle || (urgent && !writer->hurry))
@@ -307,6 +310,20 @@ void tide__writer_put(tide_writer *writer, const char *line, size_t length,
       wake_thread(writer,
                   important || writer->ring.used > writer->ring.size / 2);
   }
+  uv_mutex_unlock(&writer->lock);
+}
+
+void tide__writer_hold(tide_writer *writer) {
+  uv_mutex_lock(&writer->lock);
+  writer->held = true;
+  uv_mutex_unlock(&writer->lock);
+}
+
+void tide__writer_release(tide_writer *writer) {
+  uv_mutex_lock(&writer->lock);
+  writer->held = false;
+  if (writer->ring.used > 0)
+    wake_thread(writer, false);
   uv_mutex_unlock(&writer->lock);
 }
 

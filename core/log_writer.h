@@ -22,6 +22,9 @@ int tide__writer_open(tide_writer **out, int fd, size_t ring_size,
 /* Takes a line with its newline, or drops and counts it. Never blocks. [any] */
 void tide__writer_put(tide_writer *writer, const char *line, size_t length,
                       bool important);
+/* Until the release, lines that are not important do not start the thread. */
+void tide__writer_hold(tide_writer *writer);
+void tide__writer_release(tide_writer *writer);
 /* Lines put from now on go to `fd`, which the writer closes in the end if it is
  * `owned`. Lines put before still go to the target of their time (or to this
  * one, if the writer had not come round to theirs). */

@@ -159,6 +159,10 @@ static void on_prepare(uv_prepare_t *handle) {
 
 static void on_check(uv_check_t *handle) {
   tide_host *host = handle->data;
+  if (!host->turned) {
+    host->turned = true;
+    tide_log_release(host->log);
+  }
   if (host->pump_wanted && !host->closing)
     pump(host);
 }

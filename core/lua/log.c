@@ -109,6 +109,12 @@ static int log_reopen(lua_State *L) {
   return push_result(L, tide_log_reopen(tide_lua_host(L)->log));
 }
 
+/* release(): records that the host holds back at its start may be written. */
+static int log_release(lua_State *L) {
+  tide_log_release(tide_lua_host(L)->log);
+  return 0;
+}
+
 /* flush(seconds) -> whether all has left. Blocks that long at most. */
 static int log_flush(lua_State *L) {
   lua_Number seconds = luaL_optnumber(L, 1, 0);
@@ -126,15 +132,11 @@ static int log_dropped(lua_State *L) {
 
 void tide_lua_open_log(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"write", log_write},
-      {"enabled", log_enabled},
-      {"set_level", log_set_level},
-      {"set_format", log_set_format},
-      {"set_file", log_set_file},
-      {"reopen", log_reopen},
-      {"flush", log_flush},
-      {"dropped", log_dropped},
-      {NULL, NULL},
+      {"write", log_write},         {"enabled", log_enabled},
+      {"set_level", log_set_level}, {"set_format", log_set_format},
+      {"set_file", log_set_file},   {"reopen", log_reopen},
+      {"release", log_release},     {"flush", log_flush},
+      {"dropped", log_dropped},     {NULL, NULL},
   };
 
   tide_lua_newlib(L, host, functions);

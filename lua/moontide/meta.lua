@@ -183,6 +183,9 @@ function log.set_file(path) end
 ---@return string|nil message
 function log.reopen() end
 
+--- Lets records out that the host holds back until its first turn is over.
+function log.release() end
+
 ---@param seconds number at most
 ---@return boolean whether all has left
 function log.flush(seconds) end

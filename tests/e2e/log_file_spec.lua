@@ -36,6 +36,16 @@ describe("the log", function()
     assert.same({}, process:find_logs { msg = "a detail" })
   end)
 
+  it("shows what a script says before its main chunk blocks", function()
+    local process = proc.start { script = [[
+      local tide = require "moontide"
+      tide.log.info("connecting")
+      os.execute("exec sleep 5")
+    ]] }
+    process:wait_log({ msg = "connecting" }, 3)
+    process:signal "KILL"
+  end)
+
   it("is logfmt, and says more, when told so", function()
     local process = proc.start {
       script = APP, env = { MOONTIDE_LOG__FORMAT = "logfmt", MOONTIDE_LOG__LEVEL = "debug" },

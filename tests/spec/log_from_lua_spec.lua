@@ -1,12 +1,13 @@
 -- The Lua face of the log, over a core that only remembers.
 describe("the log from Lua", function()
-  local log, written, level
+  local log, written, level, released
 
   before_each(function()
-    written, level = {}, 0
+    written, level, released = {}, 0, false
     package.loaded["moontide.core"] = {
       log = {
         enabled = function(asked) return asked >= level end,
+        release = function() released = true end,
         write = function(...) written[#written + 1] = table.pack(...) end,
       },
     }
@@ -17,6 +18,10 @@ describe("the log from Lua", function()
   after_each(function()
     package.loaded["moontide.core"] = nil
     package.loaded["moontide.observe.log"] = nil
+  end)
+
+  it("ends the holding back as soon as a script has a logger", function()
+    assert.is_true(released)
   end)
 
   it("writes level, component and message", function()

@@ -8,6 +8,9 @@
 --- when that is full. Fields are written in the order of their names.
 local core = require "moontide.core".log
 
+-- A script that logs wants to be read at once, also when its main chunk then blocks.
+core.release()
+
 local LEVELS = { debug = 0, info = 1, warn = 2, error = 3 }
 
 local PLAIN = { string = true, number = true, boolean = true }
