@@ -20,7 +20,7 @@ shopt -s nullglob globstar
 shell=(scripts/*.sh .ci/run examples/**/*.sh tests/**/*.sh)
 lua=(lua tests scripts examples)
 c=(core/**/*.[ch] include/*.h tests/**/*.[ch] examples/**/*.[ch])
-tidy=(core/*.c core/http/*.c core/lua/*.c core/cli/*.c)
+tidy=(core/*.c core/http/*.c core/lua/*.c core/cli/*.c core/modules/*.c)
 
 for file in "${shell[@]}"; do
   quietly bash -n "$file"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../modules/modules.h"
 #include "embedded.h"
 #include "lua.h"
 
@@ -212,4 +213,8 @@ void tide_lua_open_loader(lua_State *L, tide_host *host) {
     warn_of_luv(L, host);
   insert_searcher(L, host);
   preload(L, host, "luv", open_luv);
+  preload(L, host, "moontide.core.digest", tide_lua_open_digest);
+#ifdef TIDE_SQLITE
+  preload(L, host, "moontide.core.sqlite", tide_lua_open_sqlite);
+#endif
 }

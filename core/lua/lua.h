@@ -65,6 +65,9 @@ void tide_lua_open_http(lua_State *L, tide_host *host);
 void tide_lua_open_health(lua_State *L, tide_host *host);
 void tide_lua_open_files(lua_State *L, tide_host *host);
 
+/* For package.preload: `moontide.core.digest`. */
+int tide_lua_open_digest(lua_State *L);
+
 /* The whole of `moontide.core`, left on the stack. */
 void tide_lua_open_core(lua_State *L, tide_host *host);
 

@@ -43,12 +43,21 @@ local function check_options(opts, what, level)
   end
 end
 
--- Each middleware gets the request and what comes behind it.
-local function compose(handler, chain)
+local function around(step, inner)
+  return function(req)
+    return step(req, function(again) return inner(again or req, again or req) end)
+  end
+end
+
+-- Each middleware gets the request and what comes behind it. A table with `attach` makes a handler
+-- of what comes behind it when the route is declared (tide.http.accepted, tide.http.idempotent).
+local function compose(handler, chain, route)
   for i = #chain, 1, -1 do
-    local step, inner = chain[i], handler
-    handler = function(req)
-      return step(req, function(again) return inner(again or req, again or req) end)
+    local step = chain[i]
+    if type(step) == "function" then
+      handler = around(step, handler)
+    else
+      handler = step:attach(route, handler, table.move(chain, 1, i - 1, 1, {}))
     end
   end
   return handler
@@ -64,7 +73,7 @@ local function parse(what, ...)
   end
   for i = 1, n - 1 do
     local value = select(i, ...)
-    if type(value) == "function" then
+    if type(value) == "function" or type(value) == "table" and value.attach then
       chain[#chain + 1] = value
     elseif type(value) == "table" then
       check_options(value, what, 3)
@@ -92,7 +101,8 @@ function Server:route(method, pattern, ...)
     error(name .. ": routes are declared before the server listens", 2)
   end
   local where = self.opts.manage and "moontide" or caller_site()
-  local id = dispatch.add(name, compose(handler, chain), where)
+  local route = { server = self, method = method:upper(), pattern = pattern, site = where }
+  local id = dispatch.add(name, compose(handler, chain, route), where)
   local ok, message = http.route(self.listener, method, pattern, id, opts.stream or false,
     opts.body_limit or 0)
   if not ok then error(message, 2) end
@@ -126,6 +136,14 @@ function Server:compose()
   for _, id in ipairs(self.routes) do
     dispatch.wrap(id, function(handler) return compose(handler, self.middleware) end)
   end
+end
+
+--- Something that opens with the listener: `part:open()` is called before it is bound, and raises
+--- when it cannot be.
+---@param part { open: fun(self: table) }
+function Server:own(part)
+  self.parts = self.parts or {}
+  self.parts[#self.parts + 1] = part
 end
 
 --- Where it listens, once bound.

@@ -1,0 +1,13 @@
+/* modules: what the loader knows of the bindings. Each of these is a
+ * lua_CFunction for package.preload, with the host in its first upvalue. */
+#ifndef TIDE_MODULES_H
+#define TIDE_MODULES_H
+
+#include <lua.h>
+
+int tide_lua_open_sqlite(lua_State *L);
+
+/* sqlite.claim(path) -> claim | nil, message; see claim.c */
+int tide_lua_claim(lua_State *L);
+
+#endif

@@ -1,0 +1,296 @@
+/* sqlite.c: `moontide.core.sqlite`: statements run off the loop, in order.
+ *
+ * A database has one thread of libuv's pool at a time, and a queue. The pool
+ * touches the database and the request in hand, nothing else; the queue and Lua
+ * are the loop thread's. The struct outlives its userdata while a request is
+ * under way: who comes last frees it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lua/lua.h"
+#include "modules.h"
+#include "sqlite_db.h"
+
+#define DATABASE "moontide.sqlite"
+
+typedef struct database {
+  tide_host *host;
+  tide_sqlite_db *db;
+  uv_work_t work;
+  tide_sqlite_request *first, *last; /* `first` is in hand while `working` */
+  bool working;
+  bool orphaned; /* its userdata is gone: no Lua to call */
+} database;
+
+static database *check_database(lua_State *L) {
+  database **holder = luaL_checkudata(L, 1, DATABASE);
+  if (*holder == NULL)
+    luaL_error(L, "the database is closed");
+  return *holder;
+}
+
+static void database_free(database *d) {
+  while (d->first != NULL) {
+    tide_sqlite_request *next = d->first->next;
+    tide_sqlite_request_free(d->first);
+    d->first = next;
+  }
+  tide_sqlite_db_free(d->db);
+  free(d);
+}
+
+/* ---- rows and parameters ---------------------------------------------------
+ */
+
+static void push_value(lua_State *L, const tide_sqlite_value *value) {
+  switch (value->kind) {
+  case VALUE_INTEGER:
+    lua_pushinteger(L, value->integer);
+    break;
+  case VALUE_REAL:
+    lua_pushnumber(L, value->real);
+    break;
+  case VALUE_TEXT:
+    lua_pushlstring(L, value->text, value->length);
+    break;
+  default:
+    lua_pushnil(L);
+  }
+}
+
+/* code, message | nil, rows, changes: the rows are lists in order of columns.
+ */
+static int push_outcome(lua_State *L, const tide_sqlite_request *request) {
+  lua_Integer row = 0;
+  if (request->code != SQLITE_OK) {
+    lua_pushinteger(L, request->code);
+    lua_pushstring(L, request->message);
+    return 2;
+  }
+  lua_pushnil(L);
+  lua_newtable(L);
+  for (size_t i = 0; i < request->cell_count; i += (size_t)request->columns) {
+    lua_createtable(L, request->columns, 0);
+    for (int c = 0; c < request->columns; c++) {
+      push_value(L, &request->cells[i + (size_t)c]);
+      lua_rawseti(L, -2, c + 1);
+    }
+    lua_rawseti(L, -2, ++row);
+  }
+  lua_pushinteger(L, request->changes);
+  return 3;
+}
+
+static bool read_param(lua_State *L, int index, tide_sqlite_value *value) {
+  size_t length;
+  const char *text;
+  switch (lua_type(L, index)) {
+  case LUA_TNUMBER:
+    value->kind = lua_isinteger(L, index) ? VALUE_INTEGER : VALUE_REAL;
+    value->integer = lua_tointeger(L, index);
+    value->real = lua_tonumber(L, index);
+    return true;
+  case LUA_TSTRING:
+    text = lua_tolstring(L, index, &length);
+    value->kind = VALUE_TEXT;
+    value->length = length;
+    value->text = length < INT32_MAX ? tide_sqlite_copy(text, length) : NULL;
+    return value->text != NULL;
+  default:
+    return true;
+  }
+}
+
+static void check_params(lua_State *L, int from) {
+  for (int i = from; i <= lua_gettop(L); i++) {
+    int type = lua_type(L, i);
+    luaL_argcheck(
+        L, type == LUA_TNIL || type == LUA_TNUMBER || type == LUA_TSTRING, i,
+        "a string, a number or nil is wanted");
+  }
+}
+
+/* A request for the statement at `at`, with the parameters behind it. */
+static tide_sqlite_request *read_request(lua_State *L, int at) {
+  size_t length;
+  const char *sql = luaL_checklstring(L, at, &length);
+  int count = lua_gettop(L) - at;
+  check_params(L, at + 1);
+  tide_sqlite_request *request = calloc(1, sizeof *request);
+  bool ok = request != NULL;
+  if (ok) {
+    request->callback = LUA_NOREF;
+    request->sql = tide_sqlite_copy(sql, length);
+    request->params = calloc((size_t)count + 1, sizeof *request->params);
+    ok = request->sql != NULL && request->params != NULL;
+  }
+  for (int i = 0; ok && i < count; i++) {
+    request->param_count++;
+    ok = read_param(L, at + 1 + i, &request->params[i]);
+  }
+  if (!ok) {
+    tide_sqlite_request_free(request);
+    luaL_error(L, "out of memory for a statement");
+  }
+  return request;
+}
+
+/* ---- off the loop ----------------------------------------------------------
+ */
+
+static void on_pool(uv_work_t *work) {
+  const database *d = work->data;
+  tide_sqlite_db_run(d->db, d->first);
+}
+
+static void start_next(database *d);
+
+static void tell(database *d, tide_sqlite_request *request) {
+  lua_State *L = d->host->L;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, request->callback);
+  luaL_unref(L, LUA_REGISTRYINDEX, request->callback);
+  tide_host__call(d->host, push_outcome(L, request), 0, "sqlite");
+}
+
+static void on_done(uv_work_t *work, int status) {
+  database *d = work->data;
+  tide_sqlite_request *request = d->first;
+  d->first = request->next;
+  d->working = false;
+  if (d->orphaned) {
+    tide_sqlite_request_free(request);
+    database_free(d);
+    return;
+  }
+  if (status != 0) { /* never begun: the loop is being closed */
+    request->code = SQLITE_ABORT;
+    memcpy(request->message, "cancelled", sizeof "cancelled");
+  }
+  start_next(d);
+  if (!d->host->closing)
+    tell(d, request);
+  tide_sqlite_request_free(request);
+}
+
+static void start_next(database *d) {
+  if (d->working || d->first == NULL)
+    return;
+  d->work.data = d;
+  d->working = uv_queue_work(d->host->loop, &d->work, on_pool, on_done) == 0;
+}
+
+static void enqueue(database *d, tide_sqlite_request *request) {
+  if (d->first == NULL)
+    d->first = request;
+  else
+    d->last->next = request;
+  d->last = request;
+  start_next(d);
+}
+
+/* ---- what Lua calls --------------------------------------------------------
+ */
+
+/* db:run(callback, sql, ...): callback(nil, rows, changes | code, message), in
+ * a turn of the loop. Statements run in the order they came. */
+static int run(lua_State *L) {
+  database *d = check_database(L);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  tide_sqlite_request *request = read_request(L, 3);
+  lua_pushvalue(L, 2);
+  request->callback = luaL_ref(L, LUA_REGISTRYINDEX);
+  enqueue(d, request);
+  return 0;
+}
+
+/* db:run_now(sql, ...) -> nil, rows, changes | code, message: here and now; not
+ * while others are under way. */
+static int run_now(lua_State *L) {
+  database *d = check_database(L);
+  int results;
+  if (d->first != NULL)
+    return luaL_error(L, "statements of this database are under way");
+  tide_sqlite_request *request = read_request(L, 2);
+  tide_sqlite_db_run(d->db, request);
+  results = push_outcome(L, request);
+  tide_sqlite_request_free(request);
+  return results;
+}
+
+/* db:close(callback): closes it behind what is under way. */
+static int close_later(lua_State *L) {
+  database *d = check_database(L);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  tide_sqlite_request *request = calloc(1, sizeof *request);
+  if (request == NULL)
+    return luaL_error(L, "out of memory");
+  lua_pushvalue(L, 2);
+  request->callback = luaL_ref(L, LUA_REGISTRYINDEX);
+  enqueue(d, request);
+  return 0;
+}
+
+static int collect(lua_State *L) {
+  database **holder = luaL_checkudata(L, 1, DATABASE);
+  database *d = *holder;
+  *holder = NULL;
+  if (d == NULL)
+    return 0;
+  if (d->working)
+    d->orphaned = true; /* on_done frees it */
+  else
+    database_free(d);
+  return 0;
+}
+
+static void push_methods(lua_State *L) {
+  static const luaL_Reg methods[] = {
+      {"run", run},      {"run_now", run_now}, {"close", close_later},
+      {"__gc", collect}, {NULL, NULL},
+  };
+  if (luaL_newmetatable(L, DATABASE)) {
+    luaL_setfuncs(L, methods, 0);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -2, "__index");
+  }
+}
+
+/* sqlite.open(path, busy_ms) -> db | nil, message, code (nil: no library) */
+static int open_database(lua_State *L) {
+  char error[512];
+  const char *path = luaL_checkstring(L, 1);
+  int busy_ms = (int)luaL_checkinteger(L, 2);
+  const tide_sqlite_lib *lib = tide_sqlite_load(error, sizeof error);
+  database **holder = lua_newuserdatauv(L, sizeof(database *), 0);
+  *holder = NULL;
+  push_methods(L);
+  lua_setmetatable(L, -2);
+  if (lib == NULL) {
+    lua_pushnil(L);
+    lua_pushstring(L, error);
+    return 2;
+  }
+  *holder = calloc(1, sizeof **holder);
+  if (*holder == NULL)
+    return luaL_error(L, "out of memory");
+  (*holder)->host = tide_lua_host(L);
+  int code = tide_sqlite_db_open(&(*holder)->db, lib, path, busy_ms, error,
+                                 sizeof error);
+  if (code == SQLITE_OK)
+    return 1;
+  lua_pushnil(L);
+  lua_pushstring(L, error);
+  lua_pushinteger(L, code);
+  return 3;
+}
+
+int tide_lua_open_sqlite(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"open", open_database},
+      {"claim", tide_lua_claim},
+      {NULL, NULL},
+  };
+  tide_lua_newlib(L, tide_lua_host(L), functions);
+  return 1;
+}
