@@ -139,10 +139,16 @@ tide_answer_error tide_exchange_begin(tide_exchange *exchange,
   return begin(exchange, answer, false);
 }
 
+void tide_exchange__watch(tide_exchange *exchange) {
+  const tide_route *route = exchange->match.route;
+  exchange->watched |= route == NULL || route->watch >= 0;
+}
+
 tide_answer_error tide_exchange_begin_events(tide_exchange *exchange,
                                              const tide_answer *answer) {
   if (exchange->conn != NULL && exchange->conn->listener->draining)
     return TIDE_ANSWER_DRAIN;
+  tide_exchange__watch(exchange);
   return begin(exchange, answer, true);
 }
 
@@ -172,6 +178,10 @@ tide_answer_error tide_exchange_write(tide_exchange *exchange, const char *data,
   return TIDE_ANSWER_OK;
 }
 
+size_t tide_exchange_queued(const tide_exchange *exchange) {
+  return exchange->conn != NULL ? exchange->conn->queued : 0;
+}
+
 tide_answer_error tide_exchange_finish(tide_exchange *exchange) {
   uint32_t generation = exchange->generation;
   if (exchange->conn == NULL)
@@ -199,12 +209,4 @@ void tide_exchange__room(tide_exchange *exchange) {
     return;
   exchange->room_wanted = false;
   http->handlers.wake(http->handlers.arg, exchange);
-}
-
-void tide_exchange_watch(tide_exchange *exchange, bool watch) {
-  exchange->watched = watch;
-}
-
-bool tide_exchange_draining(const tide_exchange *exchange) {
-  return exchange->conn != NULL && exchange->conn->listener->draining;
 }

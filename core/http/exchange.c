@@ -131,7 +131,9 @@ void tide_exchange__fail(tide_exchange *exchange, int status) {
   tide_answer answer = error_answer(status);
   conn->must_close = true;
   if (exchange->handling && exchange->lost == NULL)
-    exchange->lost = status == 408 ? "timeout" : "protocol error";
+    exchange->lost = status == 408   ? "timeout"
+                     : status == 413 ? "too large"
+                                     : "protocol error";
   if (exchange->head_sent) {
     tide_conn__destroy(conn, true);
     return;
@@ -259,7 +261,9 @@ bool tide_exchange__route(tide_exchange *exchange) {
 void tide_exchange__start(tide_exchange *exchange) {
   tide_listener *listener = exchange->conn->listener;
   tide_http *http = listener->http;
+  const tide_route *route = exchange->match.route;
   exchange->handling = true;
+  exchange->watched = route->watch > 0 || (route->watch == 0 && route->stream);
   if (!listener->options.manage) {
     exchange->counted = true;
     http->in_flight++;

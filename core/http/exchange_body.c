@@ -22,6 +22,10 @@ const tide_route_match *tide_exchange_match(const tide_exchange *exchange) {
   return &exchange->match;
 }
 
+const char *tide_exchange_lost(const tide_exchange *exchange) {
+  return exchange->lost;
+}
+
 bool tide_exchange_head_sent(const tide_exchange *exchange) {
   return exchange->head_sent;
 }

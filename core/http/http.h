@@ -55,7 +55,8 @@ typedef struct tide_http_handlers {
   void (*start)(void *arg, tide_exchange *exchange);
   /* What the handler waits for is there: bytes, room, or the loss of both. */
   void (*wake)(void *arg, tide_exchange *exchange);
-  /* The exchange ends without the handler; it should stop. */
+  /* The exchange ends without the handler, or the client of a route that is
+   * watched has left: it should stop. */
   void (*abort)(void *arg, tide_exchange *exchange, const char *why);
   /* An unbind (drain = false) or a drain of the listener is complete. */
   void (*unbound)(void *arg, tide_listener *listener, bool drain);
@@ -145,6 +146,8 @@ const tide_route_match *tide_exchange_match(const tide_exchange *exchange);
 /* The client's address, "127.0.0.1:4711" or "unix". */
 void tide_exchange_remote(const tide_exchange *exchange, char *out,
                           size_t size);
+/* Why no more can be read or written; NULL: it can. */
+const char *tide_exchange_lost(const tide_exchange *exchange);
 /* Whether a head (any answer) has left already. */
 bool tide_exchange_head_sent(const tide_exchange *exchange);
 
@@ -197,15 +200,13 @@ tide_answer_error tide_exchange_upgrade(tide_exchange *exchange,
                                         const tide_answer *answer);
 /* Whether the client asks for another protocol, and may. */
 bool tide_exchange_may_upgrade(const tide_exchange *exchange);
-/* Whether the listener's drain has begun: then no stream begins. */
-bool tide_exchange_draining(const tide_exchange *exchange);
 /* Our half of an upgraded connection ends when all is written. */
 void tide_exchange_shutdown(tide_exchange *exchange);
-/* Calls handlers.abort when the client leaves. */
-void tide_exchange_watch(tide_exchange *exchange, bool watch);
 /* A piece. *full: wait for a wake before the next (tide_exchange_want_room). */
 tide_answer_error tide_exchange_write(tide_exchange *exchange, const char *data,
                                       size_t length, bool *full);
+/* Bytes that the socket has not taken yet. */
+size_t tide_exchange_queued(const tide_exchange *exchange);
 /* The last piece was written. SIZE: more was promised; it is not over then. */
 tide_answer_error tide_exchange_finish(tide_exchange *exchange);
 /* The handler failed: 500 where no head was sent, else RST. */

@@ -287,6 +287,9 @@ void tide_exchange__lose(tide_exchange *exchange, const char *why);
 void tide_exchange__abort(tide_exchange *exchange, const char *why);
 
 /* answer.c */
+/* It has become a stream: its handler ends with its client, unless the route
+ * says otherwise. */
+void tide_exchange__watch(tide_exchange *exchange);
 /* There is room to write again. */
 void tide_exchange__room(tide_exchange *exchange);
 /* Writes the head. Returns LOST when memory is out. */

@@ -21,6 +21,8 @@ typedef struct tide_route {
   int id;              /* the caller's name for the handler */
   unsigned method;     /* llhttp_method_t, below 64 */
   bool stream;         /* may hold a connection open: refused in a drain */
+  int watch;           /* the handler is cancelled when its client leaves: 1
+                          always, -1 never, 0 in streams */
   uint64_t body_limit; /* 0: the listener's */
   char *pattern;
   unsigned param_count;

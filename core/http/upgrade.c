@@ -37,6 +37,7 @@ static void enter_upgraded(tide_exchange *exchange) {
   tide_http *http = conn->listener->http;
   exchange->framing = TIDE_FRAMING_CLOSE;
   exchange->streaming = true;
+  tide_exchange__watch(exchange);
   exchange->request.done = false;
   exchange->request.body_length = exchange->request.body_taken = 0;
   if (conn->waiting != TIDE_WAIT_WRITE)

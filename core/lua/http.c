@@ -81,7 +81,8 @@ static void on_wake(void *arg, tide_exchange *exchange) {
   if (L == NULL)
     return;
   lua_pushinteger(L, tide_exchange_slot(exchange));
-  end_call(bridge, L, 1);
+  lua_pushstring(L, tide_exchange_lost(exchange)); /* nil for none */
+  end_call(bridge, L, 2);
 }
 
 static void on_abort(void *arg, tide_exchange *exchange, const char *why) {
@@ -199,6 +200,7 @@ static void read_timeouts(lua_State *L, tide_http_timeouts *timeouts) {
   opt_ns(L, "request_total", &timeouts->total);
   opt_ns(L, "write_stall", &timeouts->write);
   opt_ns(L, "accept_drain", &timeouts->accept_drain);
+  opt_ns(L, "stream_grace", &timeouts->stream);
   opt_ns(L, "first_byte", &timeouts->first_byte);
   opt_u32(L, "body_min_rate", &timeouts->min_rate);
 }
@@ -252,8 +254,8 @@ static int method_number(const char *name) {
   return -1;
 }
 
-/* http.route(listener, method, pattern, id, stream, body_limit)
- * -> true | nil, message */
+/* http.route(listener, method, pattern, id, stream, body_limit, watch)
+ * -> true | nil, message; `watch` is 1, 0 or -1: see core/http/route.h */
 static int route(lua_State *L) {
   char error[512];
   tide_listener *listener = check_listener(L);
@@ -276,6 +278,7 @@ static int route(lua_State *L) {
   made->id = (int)luaL_checkinteger(L, 4);
   made->stream = lua_toboolean(L, 5);
   made->body_limit = (uint64_t)luaL_optnumber(L, 6, 0);
+  made->watch = (int)luaL_optinteger(L, 7, 0);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -382,6 +385,7 @@ static int stats(lua_State *L) {
   set_count(L, "accepted", s.accepted);
   set_count(L, "connections", s.connections);
   set_count(L, "idle", s.idle);
+  set_count(L, "upgraded", s.upgraded);
   set_count(L, "in_flight", s.in_flight);
   set_count(L, "refused", s.refused);
   set_count(L, "parse_errors", s.parse_errors);

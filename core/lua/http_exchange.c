@@ -12,11 +12,7 @@
 
 #define META "moontide.http.exchange"
 
-typedef struct handle {
-  uint32_t slot;
-  uint32_t generation;
-  bool prepared; /* the handler has set a status or headers beforehand */
-} handle;
+typedef tide_lua_exchange handle;
 
 /* Fields that are made on demand. */
 enum field { METHOD = 1, PATH, QUERY_TEXT, TARGET, PARAMS, REMOTE, VERSION };
@@ -31,8 +27,7 @@ void tide_lua_push_exchange(lua_State *L, const tide_lua_http *bridge,
   lua_setmetatable(L, -2);
 }
 
-/* The exchange behind the userdata at 1; NULL: it is over. */
-static tide_exchange *find(lua_State *L) {
+tide_exchange *tide_lua_find_exchange(lua_State *L) {
   tide_http *http = tide_lua_host(L)->http;
   const handle *h = lua_touserdata(L, 1);
   if (http == NULL || h == NULL)
@@ -41,7 +36,7 @@ static tide_exchange *find(lua_State *L) {
 }
 
 static tide_exchange *must_find(lua_State *L) {
-  tide_exchange *exchange = find(L);
+  tide_exchange *exchange = tide_lua_find_exchange(L);
   if (exchange == NULL)
     luaL_error(L, "this request is over: keep what you need of it in locals");
   return exchange;
@@ -178,7 +173,7 @@ static int newindex(lua_State *L) {
 }
 
 static int is_over(lua_State *L) {
-  lua_pushboolean(L, find(L) == NULL);
+  lua_pushboolean(L, tide_lua_find_exchange(L) == NULL);
   return 1;
 }
 
@@ -224,7 +219,7 @@ static int header_at(lua_State *L) {
 /* http.take(x, whole) -> text, last | nil, "wait" | nil, why it is lost.
  * With `whole` the text is all of it; else what is here, "" at the end. */
 static int take(lua_State *L) {
-  tide_exchange *exchange = find(L);
+  tide_exchange *exchange = tide_lua_find_exchange(L);
   bool whole = lua_toboolean(L, 2);
   bool complete = false;
   const char *lost = "aborted";
@@ -252,199 +247,43 @@ static int take(lua_State *L) {
   return 2;
 }
 
-/* ---- the answer ------------------------------------------------------------
- */
-
-enum { HEADERS_MAX = 64 };
-
-static const char *one_header(lua_State *L, tide_answer *answer,
-                              tide_answer_header *out) {
-  tide_answer_header *h = &out[answer->header_count];
-  if (answer->header_count == HEADERS_MAX)
-    return "an answer has at most 64 header fields";
-  if (lua_type(L, -2) != LUA_TSTRING ||
-      (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TNUMBER))
-    return "header names are strings, their values strings or numbers";
-  if (lua_type(L, -1) == LUA_TNUMBER) {
-    /* Anchored by the list of strings at 4 + n; see read_headers. */
-    lua_tostring(L, -1);
-  }
-  h->name = lua_tolstring(L, -2, &h->name_length);
-  h->value = lua_tolstring(L, -1, &h->value_length);
-  answer->header_count++;
-  return NULL;
-}
-
-/* Reads the table at `index` into `out`; a value may be a list of values. All
- * strings stay on the stack. Returns what is wrong, or NULL. */
-static const char *read_headers(lua_State *L, int index, tide_answer *answer,
-                                tide_answer_header *out) {
-  answer->headers = out;
-  if (lua_isnoneornil(L, index))
-    return NULL;
-  if (!lua_istable(L, index))
-    return "the headers of an answer are a table";
-  luaL_checkstack(L, 4 * HEADERS_MAX, "headers");
-  lua_pushnil(L);
-  while (lua_next(L, index) != 0) {
-    const char *wrong = NULL;
-    if (lua_istable(L, -1)) {
-      int list = lua_gettop(L);
-      lua_Unsigned n = lua_rawlen(L, list);
-      for (lua_Unsigned i = 1; i <= n && wrong == NULL; i++) {
-        lua_pushvalue(L, list - 1);
-        lua_rawgeti(L, list, (lua_Integer)i);
-        wrong = one_header(L, answer, out);
-      }
-      lua_pushvalue(L, list - 1);
-    } else {
-      wrong = one_header(L, answer, out);
-      lua_pushvalue(L, -2);
-    }
-    if (wrong != NULL)
-      return wrong;
-  }
-  return NULL;
-}
-
-static int outcome(lua_State *L, tide_answer_error error) {
-  if (error == TIDE_ANSWER_OK) {
-    lua_pushboolean(L, 1);
+/* http.read(x, n | nil) -> text | nil, "wait" | nil, why, rest
+ * Of an upgraded connection: n bytes, or what is here. Behind the client's last
+ * byte the reason is "eof", with the rest that is shorter than n. */
+static int read_raw(lua_State *L) {
+  tide_exchange *exchange = tide_lua_find_exchange(L);
+  lua_Integer n = luaL_optinteger(L, 2, 0);
+  bool complete = false;
+  const char *lost = "aborted";
+  const char *data = NULL;
+  size_t length = 0;
+  if (exchange != NULL)
+    data = tide_exchange_body(exchange, &length, &complete, &lost);
+  if (data != NULL && length > 0 && length >= (size_t)n) {
+    size_t some = n > 0 ? (size_t)n : length;
+    lua_pushlstring(L, data, some);
+    tide_exchange_take(exchange, some);
     return 1;
   }
   lua_pushnil(L);
-  lua_pushstring(L, error == TIDE_ANSWER_LOST ? "aborted"
-                                              : tide_answer_error_text(error));
-  return 2;
-}
-
-static int refuse(lua_State *L, const char *message) {
-  lua_pushnil(L);
-  lua_pushstring(L, message);
-  return 2;
-}
-
-static bool read_status(lua_State *L, int index, tide_answer *answer) {
-  int exact = 0;
-  lua_Integer status = lua_tointegerx(L, index, &exact);
-  answer->status = exact && status > 0 && status < 1000 ? (int)status : 0;
-  return answer->status != 0;
-}
-
-/* http.reply(x, status, body | nil, headers | nil, type | nil)
- * -> true | nil, message */
-static int reply(lua_State *L) {
-  tide_answer_header headers[HEADERS_MAX];
-  tide_answer answer = {0};
-  tide_exchange *exchange = find(L);
-  lua_settop(L, 5);
-  if (exchange == NULL)
-    return outcome(L, TIDE_ANSWER_LOST);
-  if (!read_status(L, 2, &answer))
-    return outcome(L, TIDE_ANSWER_STATUS);
-  answer.body = lua_tolstring(L, 3, &answer.length);
-  answer.type = lua_tostring(L, 5);
-  const char *wrong = read_headers(L, 4, &answer, headers);
-  if (wrong != NULL)
-    return refuse(L, wrong);
-  tide_lua_bridge(L)->inside = L;
-  tide_answer_error error = tide_exchange_answer(exchange, &answer);
-  tide_lua_bridge(L)->inside = NULL;
-  return outcome(L, error);
-}
-
-/* http.prepare(x): text(x) is not for this one any more */
-static int prepare(lua_State *L) {
-  handle *h = lua_touserdata(L, 1);
-  h->prepared = true;
-  return 0;
-}
-
-/* http.text(x, text, more) -> true | false: not the plain case, nothing was
- * done. What most handlers return, a text and nothing else, in one step. */
-static int text(lua_State *L) {
-  const handle *h = lua_touserdata(L, 1);
-  tide_exchange *exchange;
-  if (lua_type(L, 2) != LUA_TSTRING || !lua_isnoneornil(L, 3) || h->prepared ||
-      (exchange = find(L)) == NULL || tide_exchange_head_sent(exchange)) {
-    lua_pushboolean(L, 0);
-    return 1;
+  if (data == NULL) {
+    lua_pushstring(L, lost);
+    return 2;
   }
-  tide_answer answer = {.status = 200, .type = "text/plain; charset=utf-8"};
-  answer.body = lua_tolstring(L, 2, &answer.length);
-  tide_lua_bridge(L)->inside = L;
-  tide_answer_error error = tide_exchange_answer(exchange, &answer);
-  tide_lua_bridge(L)->inside = NULL;
-  lua_pushboolean(L, error == TIDE_ANSWER_OK || error == TIDE_ANSWER_LOST);
-  return 1;
+  if (!complete) {
+    tide_exchange_want_body(exchange, false);
+    lua_pushliteral(L, "wait");
+    return 2;
+  }
+  lua_pushliteral(L, "eof");
+  lua_pushlstring(L, data, length);
+  tide_exchange_take(exchange, length);
+  return 3;
 }
 
-/* http.begin(x, status, headers | nil, type | nil): the body follows */
-static int begin(lua_State *L) {
-  tide_answer_header headers[HEADERS_MAX];
-  tide_answer answer = {0};
-  tide_exchange *exchange = find(L);
-  lua_settop(L, 4);
-  if (exchange == NULL)
-    return outcome(L, TIDE_ANSWER_LOST);
-  if (!read_status(L, 2, &answer))
-    return outcome(L, TIDE_ANSWER_STATUS);
-  answer.type = lua_tostring(L, 4);
-  const char *wrong = read_headers(L, 3, &answer, headers);
-  if (wrong != NULL)
-    return refuse(L, wrong);
-  tide_lua_bridge(L)->inside = L;
-  tide_answer_error error = tide_exchange_begin(exchange, &answer);
-  tide_lua_bridge(L)->inside = NULL;
-  return outcome(L, error);
-}
-
-/* http.write(x, data) -> true | false: wait for room | nil, message */
-static int write_piece(lua_State *L) {
-  size_t length;
-  bool full = false;
-  const char *data = luaL_checklstring(L, 2, &length);
-  tide_exchange *exchange = find(L);
-  if (exchange == NULL)
-    return outcome(L, TIDE_ANSWER_LOST);
-  tide_lua_bridge(L)->inside = L;
-  tide_answer_error error = tide_exchange_write(exchange, data, length, &full);
-  if (error == TIDE_ANSWER_OK && full)
-    full = tide_exchange_want_room(exchange);
-  tide_lua_bridge(L)->inside = NULL;
-  if (error != TIDE_ANSWER_OK || !full)
-    return outcome(L, error);
-  lua_pushboolean(L, 0);
-  return 1;
-}
-
-/* http.finish(x): the last piece was written */
-static int finish(lua_State *L) {
-  tide_exchange *exchange = find(L);
-  tide_lua_bridge(L)->inside = L;
-  if (exchange != NULL)
-    tide_exchange_finish(exchange);
-  tide_lua_bridge(L)->inside = NULL;
-  return 0;
-}
-
-/* http.broken(x, status): the handler failed */
-static int broken(lua_State *L) {
-  tide_exchange *exchange = find(L);
-  int status = (int)luaL_checkinteger(L, 2);
-  tide_lua_bridge(L)->inside = L;
-  if (exchange != NULL)
-    tide_exchange_broken(exchange, status);
-  tide_lua_bridge(L)->inside = NULL;
-  return 0;
-}
-
-/* http.head_sent(x) -> boolean | nil when it is over */
-static int head_sent(lua_State *L) {
-  tide_exchange *exchange = find(L);
-  if (exchange == NULL)
-    return 0;
-  lua_pushboolean(L, tide_exchange_head_sent(exchange));
+/* http.may_upgrade(x) -> whether the client asks for another protocol */
+static int may_upgrade(lua_State *L) {
+  lua_pushboolean(L, tide_exchange_may_upgrade(must_find(L)));
   return 1;
 }
 
@@ -481,16 +320,15 @@ static void make_metatable(lua_State *L, tide_host *host, int *meta) {
 
 void tide_lua_open_exchange(lua_State *L, tide_host *host, int bridge) {
   static const luaL_Reg functions[] = {
-      {"is_over", is_over},     {"slot", slot_of},    {"header", header},
-      {"header_at", header_at}, {"take", take},       {"reply", reply},
-      {"text", text},           {"prepare", prepare}, {"begin", begin},
-      {"write", write_piece},   {"finish", finish},   {"broken", broken},
-      {"head_sent", head_sent}, {NULL, NULL},
+      {"is_over", is_over},         {"slot", slot_of}, {"header", header},
+      {"header_at", header_at},     {"take", take},    {"read", read_raw},
+      {"may_upgrade", may_upgrade}, {NULL, NULL},
   };
   bridge = lua_absindex(L, bridge);
   lua_pushlightuserdata(L, host);
   lua_pushvalue(L, bridge);
   luaL_setfuncs(L, functions, 2);
+  tide_lua_open_answer(L, host, bridge);
   make_metatable(L, host, &((tide_lua_http *)lua_touserdata(L, bridge))->meta);
   lua_setfield(L, -2, "members");
 }

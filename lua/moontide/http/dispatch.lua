@@ -7,6 +7,7 @@ local task = require "moontide.task"
 
 local exchange = lazy "moontide.http.exchange"
 local broken, reply, text = core.http.broken, core.http.reply, core.http.text
+local is_over = core.http.is_over
 local run, start_task, root = task.run, task.start, task.root
 local counts = core.task.counts
 local write_log = core.log.write
@@ -29,10 +30,12 @@ end
 
 -- A handler that ended without having answered.
 local function failed(t, x)
-  if exchange.is_error(t.error) then
-    if reply(x, t.error.status, t.error.message, nil, "text/plain; charset=utf-8") then return end
+  local err = t.error
+  if exchange.is_error(err) then
+    if reply(x, err.status, err.message, err.headers, "text/plain; charset=utf-8") then return end
   end
   if t.outcome == "cancelled" then return broken(x, 503) end
+  if exchange.is_gone(err) then return broken(x, 500) end
   log_failure(t)
   broken(x, t.outcome == "timed_out" and 503 or 500)
 end
@@ -43,10 +46,12 @@ local function ended(t)
   if t.outcome ~= "ok" then failed(t, x) end
 end
 
+-- A client that left while the task ran its first slice had nobody to tell.
 local function keep(t, x, slot)
   if t.outcome then return end
   t.request, t.request_slot = x, slot
   tasks[slot] = t
+  if t.opts.watched and is_over(x) then t:cancel("aborted") end
 end
 
 --- Called by the room: the request of slot `slot` is for route `id`. Its task runs at once, as far
@@ -95,13 +100,15 @@ end
 ---@param name string "GET /orders/:id"
 ---@param handler fun(req: moontide.Request, res: moontide.Response): ...
 ---@param site string
+---@param stream boolean|nil it may go on for ever
+---@param watched boolean|nil it is cancelled when its client leaves
 ---@return integer id
-function M.add(name, handler, site)
+function M.add(name, handler, site, stream, watched)
   local id = #bodies + 1
   bodies[id] = body_of(handler)
   options[id] = {
     name = name, kind = "handler", scope = root, site = site, on_end = ended,
-    detached_errors = true, handler = handler,
+    detached_errors = true, handler = handler, stream = stream, watched = watched,
   }
   return id
 end
@@ -113,10 +120,23 @@ function M.wrap(id, wrapper)
   bodies[id] = body_of(wrapper(options[id].handler))
 end
 
---- Sets the time a handler may take (nil: any).
-function M.set_timeout(seconds)
-  for _, o in ipairs(options) do
-    o.timeout, o.limit = seconds, seconds and "timeouts.handler" or nil
+--- Sets the time that the handler of a route may take; 0: any.
+---@param id integer
+---@param seconds number
+---@param name string what says so
+function M.limit(id, seconds, name)
+  local o = options[id]
+  o.limited = true
+  o.timeout = seconds > 0 and seconds or nil
+  o.limit = name
+end
+
+--- The same for those that say nothing themselves and are no streams.
+---@param ids integer[]
+function M.limit_others(ids, seconds, name)
+  for _, id in ipairs(ids) do
+    local o = options[id]
+    if not (o.limited or o.stream) then M.limit(id, seconds, name) end
   end
 end
 

@@ -13,24 +13,29 @@ local M = {
 -- The waiter of each slot that waits, by slot.
 local waiters = {}
 
---- Suspends the running task until the exchange has bytes, room, or is over.
+--- Suspends the running task until the exchange has bytes, room, or is over. Several tasks may
+--- wait; all go on.
 ---@async
 ---@param x moontide.Request
 ---@param what string for status
+---@return string|nil why nothing more can be read or written
 function M.wait(x, what)
   local slot = slot_of(x)
   local waiter = task.waiter(what)
+  waiter.behind = waiters[slot]
   waiters[slot] = waiter
-  waiter:wait()
+  return waiter:wait()
 end
 
 --- What the slot waited for is there.
 ---@param slot integer
-function M.wake(slot)
+---@param lost string|nil why it will never be
+function M.wake(slot, lost)
   local waiter = waiters[slot]
-  if waiter then
-    waiters[slot] = nil
-    waiter:wake(true)
+  waiters[slot] = nil
+  while waiter do
+    waiter:wake(lost)
+    waiter = waiter.behind
   end
 end
 

@@ -1,17 +1,21 @@
 --- What a handler sees: the request, and the answer. Both are one object, `req` and `res`.
 ---
 --- Its plain fields (method, path, params, ...) come from C when they are asked for; the methods
---- here await, or need Lua.
+--- here await, or need Lua. Those of the answer are in `response`.
 
 local core = require "moontide.core"
 local events = require "moontide.http.events"
 local json = require "moontide.json"
+local response = require "moontide.http.response"
 local task = require "moontide.task"
 
 local http = core.http
-local take, begin, write, finish = http.take, http.begin, http.write, http.finish
+local take = http.take
 
-local M = {}
+local M = {
+  answer = response.answer, is_error = response.is_error, is_gone = response.is_gone,
+  raise = response.raise,
+}
 
 ---@class moontide.Request : moontide.Response
 ---@field method string "GET"
@@ -24,8 +28,7 @@ local M = {}
 ---@field remote string "127.0.0.1:4711"
 ---@field version "1.0"|"1.1"
 ---@field draining moontide.Event set when the process begins to drain
-
----@class moontide.Response
+---@field upgrade_to string|nil "websocket": what res:upgrade may be asked for
 
 local members = http.members
 
@@ -63,28 +66,33 @@ end
 members.headers = { function(x) return setmetatable({ x }, Headers) end }
 members.query = { function(x) return parse_query(x.query_text) end }
 members.draining = { function() return events.draining end }
+members.upgrade_to = { function(x)
+  return http.may_upgrade(x) and http.header(x, "upgrade") or nil
+end }
 
 -- One piece of the body, or all of it; awaits what is not here yet.
 local function receive(x, whole)
   while true do
     local data, last = take(x, whole)
     if data or last ~= "wait" then return data, last end
-    events.wait(x, "request body")
+    local why = events.wait(x, "request body")
+    if why then return nil, why end
   end
 end
 
 --- The whole body; "" when there is none.
 ---@async
 ---@return string|nil body
----@return string|nil why "aborted", "protocol error", "timeout"
+---@return string|nil why "aborted", "protocol error", "timeout", "too large"
 function members:body()
   local data, why = receive(self, true)
   if not data then return nil, why end
   return data
 end
 
---- Iterates over the body as it comes: `for piece in req:chunks() do`. Raises when the client goes
---- away in the middle of it.
+--- Iterates over the body as it comes: `for piece in req:chunks() do`. The client is held up while
+--- nobody asks for the next piece. A body that breaks off ends the handler, quietly: what came of
+--- it must not pass for the whole.
 ---@async
 ---@return fun(): string|nil
 function members:chunks()
@@ -92,7 +100,7 @@ function members:chunks()
   return function()
     if done then return nil end
     local data, last = receive(self, false)
-    if not data then error("request body: " .. last, 2) end
+    if not data then response.leave(last) end
     done = last == true
     return data ~= "" and data or nil
   end
@@ -103,7 +111,7 @@ end
 ---@return any
 function members:json()
   local text, why = self:body()
-  if not text then M.raise(400, "request body: " .. why) end
+  if not text then response.leave(why) end
   local value, message = json.decode(text)
   if value == nil and message then M.raise(400, "the body is not valid JSON") end
   return value
@@ -113,138 +121,6 @@ end
 ---@return number|nil
 function members:deadline()
   return task.deadline()
-end
-
--- ---- the answer -------------------------------------------------------------------------------
-
--- Status and headers set before the body, by exchange; most handlers need none.
-local prepared = setmetatable({}, { __mode = "k" })
-M.prepared = prepared
-
-local function prepare(x)
-  local p = prepared[x]
-  if not p then
-    p = { headers = {} }
-    prepared[x] = p
-    http.prepare(x)
-  end
-  return p
-end
-
---- Sets the status of the answer.
----@param status integer
----@return moontide.Response self
-function members:status(status)
-  if math.type(status) ~= "integer" or status < 200 or status > 599 then
-    error(("res:status: a whole number from 200 to 599 is wanted, not %s"):format(
-      tostring(status)), 2)
-  end
-  prepare(self).status = status
-  return self
-end
-
---- Sets a header of the answer; a list of values makes several fields.
----@param name string
----@param value string|number|string[]
----@return moontide.Response self
-function members:header(name, value)
-  if type(name) ~= "string" then error("res:header: the name must be a string", 2) end
-  prepare(self).headers[name] = value
-  return self
-end
-
-local function send_head(x)
-  local p = prepared[x]
-  prepared[x] = nil
-  local ok, message = begin(x, p and p.status or 200, p and p.headers,
-    "text/plain; charset=utf-8")
-  if not ok and message ~= "aborted" then error("res:write: " .. message, 3) end
-  return ok, message
-end
-
---- Writes a piece of the answer; the first one sends the head. Awaits while the client is slow.
----@async
----@param data string
----@return boolean|nil ok
----@return string|nil why "aborted": the client is gone
-function members:write(data)
-  if type(data) ~= "string" then
-    error(("res:write: a string is wanted, not a %s"):format(type(data)), 2)
-  end
-  local sent = http.head_sent(self)
-  if sent == nil then return nil, "aborted" end
-  if not sent then
-    local ok, why = send_head(self)
-    if not ok then return nil, why end
-  end
-  local ok, why = write(self, data)
-  if ok == false then
-    events.wait(self, "room to write")
-    if http.is_over(self) then return nil, "aborted" end
-    ok = true
-  end
-  return ok, why
-end
-
--- ---- errors that are answers ------------------------------------------------------------------
-
-local HttpError = { __name = "moontide.HttpError" }
-HttpError.__index = HttpError
-HttpError.__tostring = function(e) return ("%d: %s"):format(e.status, e.message) end
-
---- Ends the handler with this answer: `tide.http.error(404, "no such order")`.
----@param status integer
----@param message string
-function M.raise(status, message)
-  error(setmetatable({ kind = "http", status = status, message = message }, HttpError), 0)
-end
-
----@return boolean
-function M.is_error(err)
-  return getmetatable(err) == HttpError
-end
-
--- ---- from what a handler returns to an answer -------------------------------------------------
-
-local TEXT, JSON = "text/plain; charset=utf-8", "application/json"
-local reply = http.reply
-
-local function merge(p, status, headers)
-  local all = p.headers
-  for name, value in pairs(headers or {}) do all[name] = value end
-  return p.status or status, all
-end
-
-local function send(x, status, body, headers, kind)
-  if prepared[x] then
-    status, headers = merge(prepared[x], status, headers)
-    prepared[x] = nil
-  end
-  local ok, message = reply(x, status, body, headers, kind)
-  if not ok and message ~= "aborted" then error(message, 0) end
-end
-
--- After a stream: what the handler returns is the last piece, if it is text.
-local function end_stream(x, last)
-  if type(last) == "string" then x:write(last) end
-  finish(x)
-end
-
---- Answers with what the handler returned: body | status, body, headers | nothing.
-function M.answer(x, a, b, c)
-  local kind = type(a)
-  if http.head_sent(x) then return end_stream(x, a) end
-  local status, body, headers = 200, a, b
-  if kind == "number" then status, body, headers, kind = a, b, c, type(b) end
-  if kind == "nil" then
-    return send(x, status == 200 and 204 or status, nil, headers)
-  elseif kind == "string" then
-    return send(x, status, body, headers, TEXT)
-  elseif kind == "table" then
-    return send(x, status, json.encode(body), headers, JSON)
-  end
-  error(("a handler returns a string, a table or nothing, perhaps after a status; not a %s"):format(
-    kind), 0)
 end
 
 return M

@@ -10,6 +10,7 @@ local events = require "moontide.http.events"
 local servers = require "moontide.http.server"
 local lazy = require "moontide.lazy"
 
+local dispatch = lazy "moontide.http.dispatch"
 local draining = lazy "moontide.http.draining"
 local suggest = lazy "moontide.suggest"
 local http = core.http
@@ -23,7 +24,8 @@ M.forced = 0
 local OPTIONS = {
   name = "string", host = "string", port = "integer", path = "string", fd = "string",
   accept = "string", reuseport = "boolean", reject_in_drain = "boolean", backlog = "integer",
-  limits = "table", timeouts = "table",
+  limits = "table", timeouts = "table", stream_grace = "duration", handler_timeout = "duration",
+  cancel_on_disconnect = "boolean",
 }
 local LIMITS = {
   "request_line", "headers", "header_field", "header_count", "trailers", "trailer_count",
@@ -51,6 +53,8 @@ local function check_types(opts)
     local want = OPTIONS[key]
     if not want then
       error(suggest.unknown("option of tide.http.listen", tostring(key), keys(OPTIONS)), 4)
+    elseif want == "duration" then
+      duration.check(value, "tide.http.listen: " .. key, 4)
     elseif type_of(value) ~= want then
       error(("tide.http.listen: %s is a%s %s, not %s"):format(key, want == "integer" and "n" or "",
         want, tostring(value)), 4)
@@ -114,6 +118,8 @@ local function settings(opts)
     if own and key ~= "body_min_rate" then own = duration.check(own, "timeouts." .. key, 3) end
     all[key] = own or config.get("timeouts." .. key)
   end
+  all.stream_grace = opts.stream_grace and duration.parse(opts.stream_grace)
+    or config.get("timeouts.stream_grace")
   all.backlog = opts.backlog or config.get("limits.backlog")
   all.health = config.get("manage") == "api"
   if opts.fd then all.fd = inherited(opts.fd) end
@@ -147,8 +153,18 @@ local function must(ok, message)
   if not ok then error(message, 0) end
 end
 
+-- The time that a handler may take, where its route says nothing.
+local function limit_handlers(server)
+  local own = server.opts.handler_timeout
+  local seconds = own and duration.parse(own) or config.get("timeouts.handler")
+  if seconds > 0 then
+    dispatch.limit_others(server.routes, seconds, own and "handler_timeout" or "timeouts.handler")
+  end
+end
+
 local function bind(server)
   server:compose()
+  limit_handlers(server)
   http.configure(server.listener, settings(server.opts))
   must(http.bind(server.listener))
   server.bound = true
@@ -180,6 +196,9 @@ end
 ---@field accept "early"|"ready"|nil
 ---@field limits table|nil
 ---@field timeouts table|nil
+---@field stream_grace number|string|nil until streams are ended, from the start of a drain
+---@field handler_timeout number|string|nil 503 for handlers that take longer; not for streams
+---@field cancel_on_disconnect boolean|nil whether a handler ends with its client; nil: of streams
 
 --- Declares a listener. It is bound when the pipelines are sealed and accepts from the phase
 --- `listener` on, or just before ready.
@@ -206,8 +225,6 @@ end
 --- Binds all sockets; raises for one that cannot be.
 function M.bind_all()
   http.limits(config.get("limits.connections"), config.get("limits.in_flight"))
-  local timeout = config.get("timeouts.handler")
-  if timeout and timeout > 0 then require("moontide.http.dispatch").set_timeout(timeout) end
   for _, server in ipairs(M.servers) do
     if not server.bound then bind(server) end
   end

@@ -2,7 +2,7 @@
 
 local core = require "moontide.core"
 local dispatch = require "moontide.http.dispatch"
-local suggest = require "moontide.lazy" "moontide.suggest"
+local route_options = require "moontide.lazy" "moontide.http.route_options"
 
 local http = core.http
 
@@ -17,7 +17,6 @@ Server.__index = Server
 local M = { Server = Server }
 
 local METHODS = { "get", "post", "put", "patch", "delete", "head", "options" }
-local ROUTE_OPTIONS = { "stream", "body_limit" }
 
 -- The script's line that declares a route.
 local function caller_site()
@@ -29,18 +28,6 @@ local function caller_site()
     end
   end
   return "?"
-end
-
-local function check_options(opts, what, level)
-  for key in pairs(opts) do
-    if not (key == "stream" or key == "body_limit") then
-      error(suggest.unknown("option of " .. what, tostring(key), ROUTE_OPTIONS), level + 1)
-    end
-  end
-  local limit = opts.body_limit
-  if limit ~= nil and (math.type(limit) ~= "integer" or limit < 1) then
-    error(what .. ": body_limit is a whole number of bytes", level + 1)
-  end
 end
 
 local function around(step, inner)
@@ -76,8 +63,7 @@ local function parse(what, ...)
     if type(value) == "function" or type(value) == "table" and value.attach then
       chain[#chain + 1] = value
     elseif type(value) == "table" then
-      check_options(value, what, 3)
-      opts = value
+      opts = route_options.read(value, what, 3)
     else
       error(("%s: argument %d must be middleware or a table of options, not a %s"):format(what, i,
         type(value)), 3)
@@ -102,9 +88,13 @@ function Server:route(method, pattern, ...)
   end
   local where = self.opts.manage and "moontide" or caller_site()
   local route = { server = self, method = method:upper(), pattern = pattern, site = where }
-  local id = dispatch.add(name, compose(handler, chain, route), where)
+  local watched = opts.cancel_on_disconnect
+  if watched == nil then watched = self.opts.cancel_on_disconnect end
+  if watched == nil then watched = opts.stream end
+  local id = dispatch.add(name, compose(handler, chain, route), where, opts.stream, watched)
+  if opts.timeout then dispatch.limit(id, opts.timeout, "timeout of the route") end
   local ok, message = http.route(self.listener, method, pattern, id, opts.stream or false,
-    opts.body_limit or 0)
+    opts.body_limit or 0, watched == nil and 0 or watched and 1 or -1)
   if not ok then error(message, 2) end
   self.routes[#self.routes + 1] = id
   return self
