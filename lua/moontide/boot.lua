@@ -4,11 +4,15 @@
 local core = require "moontide.core"
 local config = require "moontide.config"
 local exit = require "moontide.exit"
+local lazy = require "moontide.lazy"
 local record = require "moontide.pipeline.record"
 local shutdown = require "moontide.shutdown"
 local site = require "moontide.site"
 local startup = require "moontide.startup"
 local task = require "moontide.task"
+
+local failing = lazy "moontide.failing"
+local uncaught = lazy "moontide.uncaught"
 
 local write, protected = core.log.write, pcall
 
@@ -45,27 +49,6 @@ local function on_main_error(err)
   M.main.invalid = refused(err) and record.text(err) or nil
   M.main.traceback = record.stack(debug.traceback("", 2))
   return err
-end
-
---- Drops the tasks that have not begun: what the main chunk spawned is not to run. The others are
---- left alone; told to end, one that does not listen would hold up the exit.
-function M.drop_new()
-  for t in task.root:tasks() do
-    if t.at == "new" then t:cancel "the script does not run" end
-  end
-end
-
---- Reports why nothing can start (the script is unusable, or a port is taken), and ends.
----@param errors string[]
----@param code integer|nil default: that of an invalid script
-function M.refuse(errors, code)
-  for _, message in ipairs(errors) do write(3, "lifecycle", message) end
-  code = code or exit.invalid_code()
-  require("moontide.finish").last_words(("exit %d: %s"):format(code, errors[1]))
-  M.drop_new()
-  core.state.move("stopped") -- without a record: the errors are all that is said
-  shutdown.code = code
-  core.host.stop(code)
 end
 
 -- ---- sealing ------------------------------------------------------------------------------------
@@ -142,16 +125,11 @@ end
 
 -- ---- from sealed to ready -----------------------------------------------------------------------
 
-local function fail_startup(message)
-  local reasons = require "moontide.reason"
-  shutdown:run(reasons.new("startup-failed", { text = message }))
-end
-
 local function become_ready()
   local http = package.loaded["moontide.http"]
   if http then
     local ok, err = pcall(http.listen_all)
-    if not ok then return fail_startup(record.text(err)) end
+    if not ok then return failing.startup(record.text(err)) end
   end
   local background = package.loaded["moontide.background"]
   if background then background.begin() end
@@ -164,7 +142,7 @@ end
 
 local function startup_ended(outcome, run)
   if outcome == "ok" and not shutdown.is_running() then return become_ready() end
-  if outcome == "failed" then fail_startup(run.failure.message) end
+  if outcome == "failed" then failing.startup(run.failure.message) end
 end
 
 local function open_http()
@@ -180,7 +158,7 @@ local function begin()
   apply_config()
   if core.notify.active() then require("moontide.systemd").watch() end
   local ok, err = pcall(open_http)
-  if not ok then return M.refuse({ record.text(err) }, 1) end
+  if not ok then return failing.refuse({ record.text(err) }, 1) end
   startup.start(require("moontide.settings").startup(), startup_ended)
 end
 
@@ -203,18 +181,6 @@ local function main_body(chunk, ...)
   if not results[1] then error(results[2], 0) end
 end
 
-local function main_failed(t)
-  local main = M.main
-  if exit.is_exit(t.error) or shutdown.is_complete() then return end
-  if shutdown.is_running() and t.outcome == "cancelled" then return end
-  if main.invalid and not (M.begun or shutdown.is_running()) then
-    return M.refuse { main.invalid }
-  end
-  local stack = main.traceback or t.stack
-  exit.on_uncaught("main chunk", t.error, { task = "main chunk", traceback = stack })
-  if not shutdown.is_running() then fail_startup(record.text(t.error)) end
-end
-
 --- The loading is over: the watchdog's dump no longer has it.
 function M.main_loaded()
   local place = M.main.place
@@ -223,9 +189,9 @@ function M.main_loaded()
 end
 
 local function settle_main(t)
-  if t.outcome ~= "ok" then return main_failed(t) end
+  if t.outcome ~= "ok" then return failing.main(t, M.main, M.begun) end
   local errors = M.seal_and_begin()
-  if errors then M.refuse(errors) end
+  if errors then failing.refuse(errors) end
 end
 
 -- Nothing else would ever end a process that fails here, as when a script took away what the
@@ -240,16 +206,6 @@ end
 
 -- ---- what the host calls ------------------------------------------------------------------------
 
-local function on_uncaught_task(t)
-  -- Told to end with the rest of the process: how it does is no reason of its own.
-  if t.cancelled and shutdown.is_running() then
-    write(2, "lifecycle", ("task %q ended badly when it was cancelled: %s"):format(t.name,
-      record.text(t.error)), "task", t.name, "traceback", t.stack)
-    return
-  end
-  exit.on_uncaught("task", t.error, { task = t.name, traceback = t.stack })
-end
-
 -- A C program asks in its own words.
 local function on_drain(text)
   local reasons = require "moontide.reason"
@@ -259,8 +215,8 @@ end
 --- Connects the library to the host; once, when it is set up.
 function M.load_library()
   core.host.set_pump(task.pump)
-  task.on_uncaught(on_uncaught_task)
-  core.host.on_uncaught(exit.on_uncaught)
+  task.on_uncaught(function(t) failing.task(t) end)
+  core.host.on_uncaught(function(...) uncaught.report(...) end)
   core.host.on_drain(on_drain)
   core.signals.on(function(...) require("moontide.signals").dispatch(...) end)
   if core.host.mode == "process" then exit.install() end

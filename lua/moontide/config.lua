@@ -252,32 +252,10 @@ function M.named(group)
   return result
 end
 
-local function shown(row, value)
-  if value == nil then return "unset" end
-  if row.secret then return "********" end
-  local kind = row[2]
-  if kind == "duration" or kind == "positive" or kind == "total" or kind == "phase_timeout" then
-    return duration.format(value)
-  end
-  if type(value) == "table" and not getmetatable(value) then return table.concat(value, ", ") end
-  return tostring(value)
-end
-
 --- Each setting for `check`: key, value as text (secrets masked), origin.
 ---@return fun(): string|nil, string|nil, string|nil
 function M.explain()
-  local names, chosen = keys.names(), {}
-  for key in pairs(entries) do
-    if not keys.rows[key] then chosen[#chosen + 1] = key end
-  end
-  table.sort(chosen)
-  table.move(chosen, 1, #chosen, #names + 1, names)
-  local i = 0
-  return function()
-    i = i + 1
-    local key = names[i]
-    if key then return key, shown(keys.row_of(key), M.get(key)), M.origin(key) end
-  end
+  return require("moontide.config.explain")(M, entries)
 end
 
 --- Forgets everything that was set (tests, and `boot.describe`).

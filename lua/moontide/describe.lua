@@ -27,7 +27,7 @@ local function run_main(chunk)
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",
     timeout = boot.MAIN_LIMIT, limit = "the main chunk's limit", detached_errors = true,
-    on_end = boot.drop_new,
+    on_end = require("moontide.failing").drop_new,
   }, chunk)
   while not main.task.outcome do
     task.pump()

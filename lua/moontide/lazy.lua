@@ -3,6 +3,9 @@
 -- For modules of functions that a start in order never calls, such as the words of its errors. Each
 -- module that is not loaded makes every start shorter.
 
+-- What a script does to the globals must not reach the words of its errors.
+local require, setmetatable = require, setmetatable
+
 local modules = {}
 
 ---@param name string

@@ -16,7 +16,7 @@ local function park_main()
   boot.main_loaded()
   exit.held = exit.held + 1
   local errors = boot.seal_and_begin()
-  if errors then boot.refuse(errors) end
+  if errors then require("moontide.failing").refuse(errors) end
   local this = task.current()
   if this and this == main.task then this.deadline = false end -- the loading is over
   task.waiter("run_until_terminated"):wait()
@@ -32,7 +32,7 @@ local function run_loop()
   local errors
   task.start({ name = "main chunk", scope = task.pipeline, kind = "internal" }, function()
     errors = boot.seal_and_begin()
-    if errors then boot.refuse(errors) end
+    if errors then require("moontide.failing").refuse(errors) end
   end)
   local code = core.host.run()
   require("moontide.signals").remove_process_hooks()

@@ -116,7 +116,7 @@ local function ended(self)
   return function(t)
     exit.held = exit.held - 1
     if t.outcome == "ok" or t.outcome == "cancelled" then return end
-    exit.on_uncaught("task", t.error, { task = "worker " .. self.name })
+    require("moontide.uncaught").report("task", t.error, { task = "worker " .. self.name })
   end
 end
 

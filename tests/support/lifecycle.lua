@@ -83,7 +83,8 @@ local function fake_log(life)
         level = LEVELS[level], component = component, message = message, fields = fields,
       }
     end,
-    enabled = function() return true end, set_level = function() end, set_format = function() end,
+    enabled = function() return true end, set_level = function() end,
+    set_format = function() end, release = function() end,
     set_file = function() return true end, flush = function() return true end,
     reopen = function() life.reopened = true return true end, dropped = function() return 0 end,
   }

@@ -4,6 +4,7 @@
 -- the task library, so the phase is over when its last task is, at most a grace after its time.
 
 local core = require "moontide.core"
+local failure = require "moontide.lazy" "moontide.pipeline.failure"
 local record = require "moontide.pipeline.record"
 local task = require "moontide.task"
 local task_run = require "moontide.pipeline.task_run"
@@ -184,7 +185,7 @@ end
 
 --- An attempt has failed and another follows.
 function PhaseRun:attempt_failed(entry, t, delay)
-  record.attempt_failed(self, entry, t, delay)
+  failure.attempt_failed(self, entry, t, delay)
 end
 
 local function tolerated(self)
@@ -203,7 +204,7 @@ local function failed(self, entry)
   self.failures = self.failures + 1
   local fine = tolerated(self)
   local all = self.phase.collect_all
-  record.task_failed(self, entry, not (fine or all or self.run.failure))
+  failure.task_failed(self, entry, not (fine or all or self.run.failure))
   if fine then return end
   self.fatal = self.fatal or entry
   if all then
@@ -303,7 +304,7 @@ function M.run(run, node)
   if self.pending > 0 then start(self) end
   phase.status, phase.ended_at = "done", now()
   phase.outcome = outcome_of(self)
-  if self.faults then record.faults(self) end
+  if self.faults then failure.faults(self) end
   leave(self)
   record.phase_ended(self)
   return self

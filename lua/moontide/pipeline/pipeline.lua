@@ -3,7 +3,7 @@
 -- Registering is allowed at any time. Before the pipeline is sealed everything is; afterwards a
 -- task may still join a phase that has not begun.
 
-local record = require "moontide.pipeline.record"
+local failure = require "moontide.lazy" "moontide.pipeline.failure"
 local registry = require "moontide.pipeline.registry"
 local site = require "moontide.site"
 local suggest = require "moontide.lazy" "moontide.suggest"
@@ -85,7 +85,7 @@ function Pipeline:add(phase, name, opts, fn)
   local tasks = self.tasks[phase]
   local message = too_late(tasks)
   if message then
-    record.late_task(self, phase, name, message)
+    failure.late_task(self, phase, name, message)
     return nil, message
   end
   local entry = registry.entry(phase, name, fn, opts)

@@ -14,7 +14,7 @@ local function declare_counts(metrics)
     local counts = require("moontide.task").counts()
     tasks:set(counts.ready, { state = "ready" })
     tasks:set(counts.waiting, { state = "waiting" })
-    for kind, count in next, require("moontide.exit").uncaught do
+    for kind, count in next, require("moontide.uncaught").counts do
       uncaught:mirror(count, { kind = kind })
     end
     dropped:mirror(core.log.dropped())
