@@ -17,7 +17,7 @@ test=(
   lua-busted lua-check libcmocka-dev clang-format clang-tidy # tests, lint
   procps python3 python3-yaml systemd faketime               # e2e, examples
 )
-bench=(golang-go nginx-light nodejs)
+bench=(golang-go nginx-light libnginx-mod-http-lua haproxy nodejs)
 
 installed() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]

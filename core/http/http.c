@@ -86,10 +86,11 @@ void tide_http__tick_at(tide_http *http, uint64_t at) {
   tide_deadline_set(http->env.clock, &http->ticker, at);
 }
 
-static uint32_t default_max_connections(void) {
+/* As many as there are file descriptors for, less some for everything else. */
+static uint32_t possible_connections(void) {
   struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > 10064)
-    return 10000;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > UINT32_MAX)
+    return UINT32_MAX;
   return limit.rlim_cur > 80 ? (uint32_t)limit.rlim_cur - 64 : 16;
 }
 
@@ -103,7 +104,7 @@ int tide_http_open(tide_http **out, const tide_http_env *env) {
   http->owner = (tide_owner){TIDE_OWNER_MAGIC, "http turn"};
   http->env = *env;
   http->reserve_fd = -1;
-  http->max_connections = default_max_connections();
+  tide_http_set_max_connections(http, 10000);
   http->max_in_flight = 1024;
   http->deadline.fn = tide_timeouts__sweep;
   http->ticker.fn = on_tick;
@@ -169,7 +170,7 @@ void tide_http_set_handlers(tide_http *http,
 }
 
 void tide_http_set_max_connections(tide_http *http, uint32_t most) {
-  uint32_t possible = default_max_connections();
+  uint32_t possible = possible_connections();
   http->max_connections = most < possible ? most : possible;
 }
 

@@ -1,5 +1,5 @@
-// The least a Go service would be: net/http, one health route, and the graceful
-// shutdown that its documentation shows.
+// The least a Go service would be: net/http, a health route, a route with a
+// parameter, and the graceful shutdown that its documentation shows.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -16,6 +17,9 @@ func main() {
 	mux.HandleFunc("/health/ready", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"status":"ready"}`)
+	})
+	mux.HandleFunc("/orders/", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "order "+strings.TrimPrefix(r.URL.Path, "/orders/"))
 	})
 	server := &http.Server{Addr: "127.0.0.1:" + os.Args[1], Handler: mux}
 
