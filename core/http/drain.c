@@ -235,6 +235,7 @@ void tide_listener_drain(tide_listener *listener) {
   if (listener->draining)
     return;
   listener->draining = true;
+  tide_streams__drain(listener);
   sweep_again(listener);
   tide_drain__check(listener);
 }
@@ -246,6 +247,7 @@ void tide_drain__tick(tide_http *http) {
       step_unbind(l);
     if (!l->draining || l->told_drained)
       continue;
+    tide_streams__tick(l, now);
     review_holds(l, now);
     if (l->idle > 0 && l->sweep == NULL)
       sweep_again(l);

@@ -187,7 +187,9 @@ typedef struct tide_listener {
   uint64_t drained;     /* accepted after the gate */
   bool draining;        /* idle connections are being closed */
   bool told_drained;
-  tide_conn *sweep; /* the next one to look at */
+  uint64_t
+      streams_until; /* of a drain: when streams are ended; 0: not, or done */
+  tide_conn *sweep;  /* the next one to look at */
   int forced;
 } tide_listener;
 
@@ -308,6 +310,9 @@ void tide_upgrade__written(tide_conn *conn);
  * stream_grace: events with a clean last chunk, upgraded connections with FIN,
  * other answers in pieces with RST, for half of one must not pass for all. */
 void tide_streams__end(tide_listener *listener);
+/* The drain has begun: its streams end when stream_grace is over. */
+void tide_streams__drain(tide_listener *listener);
+void tide_streams__tick(tide_listener *listener, uint64_t now);
 
 /* timeouts.c */
 void tide_timeouts__init(tide_listener *listener);

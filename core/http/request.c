@@ -175,7 +175,8 @@ static bool body_reserve(tide_request *r, size_t more) {
   if (r->body_length + more <= r->body_capacity)
     return true;
   size_t capacity = r->body_capacity == 0 ? 4096 : r->body_capacity * 2;
-  if (!r->chunked && r->body_capacity == 0 && r->content_length <= 65536)
+  if (r->content_length > 0 && r->body_capacity == 0 &&
+      r->content_length <= 65536)
     capacity = (size_t)r->content_length;
   while (capacity < r->body_length + more)
     capacity *= 2;

@@ -58,3 +58,20 @@ void tide_streams__end(tide_listener *listener) {
       end_one(conn);
   }
 }
+
+void tide_streams__drain(tide_listener *listener) {
+  uint64_t grace = listener->options.timeouts.stream;
+  listener->streams_until = tide_http__now(listener->http) + grace;
+  tide_http__tick_at(listener->http, listener->streams_until);
+}
+
+void tide_streams__tick(tide_listener *listener, uint64_t now) {
+  if (listener->streams_until == 0)
+    return;
+  if (now < listener->streams_until) {
+    tide_http__tick_at(listener->http, listener->streams_until);
+    return;
+  }
+  listener->streams_until = 0;
+  tide_streams__end(listener);
+}
