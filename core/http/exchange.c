@@ -198,6 +198,29 @@ static void not_allowed(tide_exchange *exchange) {
   refuse(exchange, 405, &allow);
 }
 
+/* "OPTIONS *" asks about the server, not about a path of it. */
+static void tell_options(tide_exchange *exchange) {
+  char text[512];
+  const tide_router *router = exchange->conn->listener->router;
+  uint64_t methods = tide_router_methods(router) | (uint64_t)1 << HTTP_OPTIONS;
+  tide_answer_header allow = {"Allow", 5, text, 0};
+  tide_answer answer = {.status = 204, .headers = &allow, .header_count = 1};
+  allow.value_length = allow_text(methods, text, sizeof text);
+  tide_exchange_answer(exchange, &answer);
+}
+
+/* What no route is asked about: answers it and returns true. */
+static bool is_answered_at_once(tide_exchange *exchange) {
+  const tide_request *request = &exchange->request;
+  if (request->expect_unknown)
+    refuse(exchange, 417, NULL);
+  else if (request->base[request->target] == '*')
+    tell_options(exchange);
+  else
+    return false;
+  return true;
+}
+
 /* Whether the state of the process lets a request in; else answers it. */
 static bool admit(tide_exchange *exchange) {
   tide_listener *listener = exchange->conn->listener;
@@ -250,7 +273,7 @@ bool tide_exchange__route(tide_exchange *exchange) {
   exchange->match.allow = 0;
   if (tide_health__answer(exchange))
     return false;
-  if (!admit(exchange))
+  if (!admit(exchange) || is_answered_at_once(exchange))
     return false;
   tide_router_match(exchange->conn->listener->router, request->method,
                     request->base + request->path, request->path_length,

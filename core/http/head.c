@@ -16,11 +16,13 @@ static bool is_token(char c) {
          (c >= '0' && c <= '9') || (c != '\0' && strchr(punctuation, c));
 }
 
-/* "HTTP/1.1" with other digits: a version we know the shape of. */
-static bool is_version(const char *text, size_t length) {
+/* "HTTP/1.1" with other digits: a version we know the shape of. Where it is one
+ * that is spoken here, something else was wrong. */
+static bool is_other_version(const char *text, size_t length) {
   return length >= 8 && memcmp(text, "HTTP/", 5) == 0 && text[5] >= '0' &&
          text[5] <= '9' && text[6] == '.' && text[7] >= '0' && text[7] <= '9' &&
-         (length == 8 || text[8] == '\r');
+         (length == 8 || text[8] == '\r') && memcmp(text + 5, "1.0", 3) != 0 &&
+         memcmp(text + 5, "1.1", 3) != 0;
 }
 
 static bool starts(const char *text, size_t length, const char *with) {
@@ -37,7 +39,7 @@ static void explain_version(tide_request *r, size_t seen) {
     text++;
     length--;
   }
-  if (is_version(text, length) || starts(text, length, "RTSP/") ||
+  if (is_other_version(text, length) || starts(text, length, "RTSP/") ||
       starts(text, length, "ICE/"))
     tide_request_fail(r, 505, "protocol version not supported");
   else
@@ -96,7 +98,8 @@ static bool check_line(tide_request *r) {
   const char *version = r->base + after + 1;
   if (r->base[after] != ' ')
     return tide_request_fail(r, 505, "HTTP/0.9 is not spoken here");
-  if (r->target != r->method_end + 1 || r->target_length == 0)
+  if (r->target != r->method_end + 1 || r->target_length == 0 ||
+      *version == ' ')
     return bad(r, "more than one space in the request line");
   if (strncmp(version, "HTTP/", 5) != 0)
     return tide_request_fail(r, 505, "not HTTP");
@@ -110,8 +113,12 @@ static bool check_line(tide_request *r) {
 }
 
 /* Between the end of a name and the next line there is a colon, blanks, the
- * value, blanks and one CRLF; anything else is a folded line. */
+ * value, blanks and one CRLF; anything else is a folded line. Behind the last
+ * one stands a CRLF of its own: llhttp lets a bare LF end the head. */
 static bool check_lines(tide_request *r) {
+  const char *end = r->base + r->target + r->target_length + 9;
+  if (end[0] != '\r' || end[1] != '\n')
+    return bad(r, "malformed request line");
   for (unsigned i = 0; i < r->header_count; i++) {
     const tide_header *h = &r->headers[i];
     if (h->name_length == 0)
@@ -131,12 +138,13 @@ static bool check_lines(tide_request *r) {
       at++;
     if (at[0] != '\r' || at[1] != '\n')
       return bad(r, "folded header line");
+    end = at;
     if (i + 1 < r->header_count && at + 2 != r->base + r->headers[i + 1].name)
       return bad(r, "folded header line");
     if (memchr(value, '\r', h->value_length) != NULL)
       return bad(r, "carriage return in a header value");
   }
-  return true;
+  return end[2] == '\r' || bad(r, "bare line feed at the end of the head");
 }
 
 /* host[:port] without userinfo; empty is legal. */
@@ -151,13 +159,26 @@ static bool host_is_sound(const char *host, size_t length) {
   return true;
 }
 
+/* The length of "http://" or "https://" at the start; 0: neither. */
+static size_t scheme_of(const char *target, size_t length) {
+  if (length >= 7 && strncasecmp(target, "http://", 7) == 0)
+    return 7;
+  return length >= 8 && strncasecmp(target, "https://", 8) == 0 ? 8 : 0;
+}
+
+/* The length of an authority without the port that its scheme has anyway. */
+static size_t without_port(const char *text, size_t length, size_t scheme) {
+  const char *port = scheme == 8 ? ":443" : ":80";
+  size_t n = strlen(port);
+  bool has = length >= n && memcmp(text + length - n, port, n) == 0;
+  return has ? length - n : length;
+}
+
 /* http://authority/path: the authority counts, and must agree with Host. */
 static bool split_absolute(tide_request *r, const tide_header *host) {
   const char *target = r->base + r->target;
   size_t length = r->target_length;
-  size_t scheme = starts(target, length, "http://")    ? 7
-                  : starts(target, length, "https://") ? 8
-                                                       : 0;
+  size_t scheme = scheme_of(target, length);
   if (scheme == 0)
     return bad(r, "malformed request target");
   const char *authority = target + scheme;
@@ -167,9 +188,11 @@ static bool split_absolute(tide_request *r, const tide_header *host) {
     size++;
   if (size == 0 || !host_is_sound(authority, size))
     return bad(r, "malformed authority in the request target");
+  size_t name = without_port(authority, size, scheme);
   if (host != NULL &&
-      (host->value_length != size ||
-       strncasecmp(r->base + host->value, authority, size) != 0))
+      (without_port(r->base + host->value, host->value_length, scheme) !=
+           name ||
+       strncasecmp(r->base + host->value, authority, name) != 0))
     return bad(r, "Host differs from the request target");
   size_t rest = length - scheme - size;
   if (rest > 0 && authority[size] == '/') {
@@ -240,7 +263,7 @@ typedef struct seen_fields {
   unsigned lengths;
 } seen_fields;
 
-static bool note_field(tide_request *r, const tide_header *h,
+static void note_field(tide_request *r, const tide_header *h,
                        seen_fields *seen) {
   const char *name = r->base + h->name;
   switch (h->name_length) {
@@ -252,9 +275,10 @@ static bool note_field(tide_request *r, const tide_header *h,
     break;
   case 6:
     if (!r->http_1_0 && strncasecmp(name, "expect", 6) == 0) {
-      if (!value_is(r, h, "100-continue"))
-        return tide_request_fail(r, 417, "unknown expectation");
-      r->expect_continue = true;
+      if (value_is(r, h, "100-continue"))
+        r->expect_continue = true;
+      else
+        r->expect_unknown = true;
     }
     break;
   case 14:
@@ -270,7 +294,6 @@ static bool note_field(tide_request *r, const tide_header *h,
   default:
     break;
   }
-  return true;
 }
 
 bool tide_request_check(tide_request *request) {
@@ -278,8 +301,7 @@ bool tide_request_check(tide_request *request) {
   if (!check_line(request) || !check_lines(request))
     return false;
   for (unsigned i = 0; i < request->header_count; i++)
-    if (!note_field(request, &request->headers[i], &seen))
-      return false;
+    note_field(request, &request->headers[i], &seen);
   if (seen.hosts > 1 || (seen.hosts == 0 && !request->http_1_0))
     return bad(request, "exactly one Host is needed");
   if (seen.host != NULL &&

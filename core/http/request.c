@@ -57,12 +57,9 @@ static int on_url(llhttp_t *parser, const char *at, size_t length) {
 }
 
 static int on_trailer_name(tide_request *r, const char *at, size_t length) {
-  r->trailer_bytes += (uint32_t)length;
   for (size_t i = 0; i < length; i++, r->trailer_length++)
     if (r->trailer_length < sizeof r->trailer_name)
       r->trailer_name[r->trailer_length] = at[i];
-  if (r->trailer_bytes > r->limits->trailers)
-    return refuse(r, 431, "trailers too long");
   return 0;
 }
 
@@ -86,12 +83,8 @@ static int on_field(llhttp_t *parser, const char *at, size_t length) {
 
 static int on_value(llhttp_t *parser, const char *at, size_t length) {
   tide_request *r = of(parser);
-  if (r->head_done) {
-    r->trailer_bytes += (uint32_t)length;
-    return r->trailer_bytes > r->limits->trailers
-               ? refuse(r, 431, "trailers too long")
-               : 0;
-  }
+  if (r->head_done)
+    return 0; /* trailers are looked at and dropped */
   size_t offset = offset_of(r, at);
   tide_header *h = &r->headers[r->header_count];
   if (h->value == 0)
@@ -117,6 +110,7 @@ static bool trailer_is_forbidden(const tide_request *r) {
       "content-length",
       "transfer-encoding",
       "authorization",
+      "proxy-authorization",
       "connection",
       "content-type",
       "expect",
@@ -126,6 +120,10 @@ static bool trailer_is_forbidden(const tide_request *r) {
       "content-range",
       "content-encoding",
       "cookie",
+      "forwarded",
+      "x-forwarded-for",
+      "x-forwarded-host",
+      "x-forwarded-proto",
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (trailer_is(r, names[i]))
@@ -213,6 +211,17 @@ static int on_extension(llhttp_t *parser, const char *at, size_t length) {
              : 0;
 }
 
+/* A chunk says how large it is before it comes. The pause tells where in the
+ * bytes it says so: framing is judged there, wherever reads were cut. */
+static int on_chunk_header(llhttp_t *parser) {
+  tide_request *r = of(parser);
+  if (parser->content_length > r->body_limit - r->body_total)
+    return refuse(r, 413, "body too large");
+  r->at_chunk = true;
+  r->in_trailers = parser->content_length == 0;
+  return HPE_PAUSED;
+}
+
 static int on_message_complete(llhttp_t *parser) {
   of(parser)->done = true;
   return HPE_PAUSED; /* one request at a time */
@@ -228,6 +237,7 @@ static const llhttp_settings_t settings = {
     .on_body = on_body,
     .on_chunk_extension_name = on_extension,
     .on_chunk_extension_value = on_extension,
+    .on_chunk_header = on_chunk_header,
     .on_message_complete = on_message_complete,
 };
 
@@ -259,8 +269,13 @@ void tide_request_clear(tide_request *request) {
   memset(request, 0, sizeof *request);
 }
 
-/* The head as far as it came exceeds what any head may be. */
-static bool head_too_long(tide_request *r, size_t seen) {
+/* What can be told of a head before it is complete: that it is longer than any
+ * may be, and that it is of HTTP/0.9 ("GET /" and the end of the line), which
+ * llhttp takes for the beginning of more. */
+static bool head_is_hopeless(tide_request *r, size_t seen) {
+  size_t after = (size_t)r->target + r->target_length;
+  if (r->target_length > 0 && seen > after && r->base[after] != ' ')
+    return !tide_request_fail(r, 505, "HTTP/0.9 is not spoken here");
   if (r->headers[0].name_length == 0 &&
       seen > (size_t)r->limits->request_line + 64)
     return !tide_request_fail(r, r->target_length == 0 ? 400 : 414,
@@ -271,57 +286,98 @@ static bool head_too_long(tide_request *r, size_t seen) {
 }
 
 /* Framing must stay in proportion to what it carries. */
-static bool framing_too_large(tide_request *r, size_t wire) {
+static bool framing_is_fair(tide_request *r, size_t wire) {
   r->wire_bytes += wire;
   if (!r->chunked ||
       r->wire_bytes <= 4096 + 3 * r->body_total + r->trailer_bytes)
-    return false;
-  return !tide_request_fail(r, 400, "chunks too small");
+    return true;
+  return tide_request_fail(r, 400, "chunks too small");
 }
 
-static tide_feed after_pause(tide_request *r, const char *data, size_t taken) {
+/* Behind the last chunk: each line ends with CRLF, none continues the one
+ * before it, and an empty one is the end. llhttp is less strict. */
+static bool trailers_are_sound(tide_request *r, const char *data,
+                               size_t length) {
+  for (size_t i = 0; i < length && r->in_trailers; i++) {
+    char c = data[i];
+    if ((r->last_byte == '\r') != (c == '\n'))
+      return tide_request_fail(r, 400, "bare line break in the trailers");
+    if (r->trailer_line == 0 && (c == ' ' || c == '\t'))
+      return tide_request_fail(r, 400, "folded trailer line");
+    if (++r->trailer_bytes > r->limits->trailers)
+      return tide_request_fail(r, 431, "trailers too long");
+    if (c == '\n') {
+      r->in_trailers = r->trailer_line > 1;
+      r->trailer_line = 0;
+    } else {
+      r->trailer_line++;
+    }
+    r->last_byte = c;
+  }
+  return true;
+}
+
+/* The parser has stopped in the midst: at the end of the head, or of all. */
+static tide_feed after_pause(tide_request *r, const char *end, size_t taken) {
   if (!r->done) {
-    r->head_length = offset_of(r, data + taken);
+    r->head_length = offset_of(r, end);
     llhttp_resume(&r->parser);
     return TIDE_FEED_HEAD;
   }
   if (r->head_length == 0) {
-    r->head_length = offset_of(r, data + taken);
+    r->head_length = offset_of(r, end);
     return TIDE_FEED_DONE;
   }
-  char before = taken >= 2 ? data[taken - 2] : r->last_byte;
-  if (r->chunked && before != '\r') {
-    tide_request_fail(r, 400, "bare line feed after the last chunk");
-    return TIDE_FEED_FAIL;
-  }
-  return framing_too_large(r, taken) ? TIDE_FEED_FAIL : TIDE_FEED_DONE;
+  r->done = framing_is_fair(r, taken);
+  return r->done ? TIDE_FEED_DONE : TIDE_FEED_FAIL;
+}
+
+/* Runs the parser over a body, or the rest of one. */
+static tide_feed feed_body(tide_request *r, const char *data, size_t length,
+                           size_t *used) {
+  size_t at = 0;
+  llhttp_errno_t error;
+  do {
+    const char *from = data + at;
+    if (!trailers_are_sound(r, from, length - at))
+      return TIDE_FEED_FAIL;
+    r->at_chunk = false;
+    error = llhttp_execute(&r->parser, from, length - at);
+    size_t taken = length - at;
+    if (error == HPE_PAUSED)
+      taken = (size_t)(llhttp_get_error_pos(&r->parser) - from);
+    at += taken;
+    *used = at;
+    if (error == HPE_PAUSED && !r->at_chunk)
+      return after_pause(r, from + taken, taken);
+    if (error == HPE_PAUSED)
+      llhttp_resume(&r->parser);
+    else if (error != HPE_OK || r->status != 0)
+      tide_request_explain(r, error, 0);
+    if (r->status != 0 || !framing_is_fair(r, taken))
+      return TIDE_FEED_FAIL;
+  } while (error == HPE_PAUSED && at < length);
+  return TIDE_FEED_MORE;
 }
 
 tide_feed tide_request_feed(tide_request *request, const char *data,
                             size_t length, size_t *used) {
-  bool in_head = !request->head_done;
+  llhttp_errno_t error = HPE_INVALID_METHOD;
+  size_t seen = offset_of(request, data + length);
   *used = length;
-  if (!request->odd_method) {
-    llhttp_errno_t error = llhttp_execute(&request->parser, data, length);
-    if (error == HPE_PAUSED) {
-      *used = (size_t)(llhttp_get_error_pos(&request->parser) - data);
-      return after_pause(request, data, *used);
-    }
-    if (error != HPE_OK || request->status != 0)
-      tide_request_explain(request, error, offset_of(request, data + length));
-  } else {
-    tide_request_explain(request, HPE_INVALID_METHOD,
-                         offset_of(request, data + length));
+  if (request->head_done)
+    return feed_body(request, data, length, used);
+  if (!request->odd_method)
+    error = llhttp_execute(&request->parser, data, length);
+  if (error == HPE_PAUSED) {
+    *used = (size_t)(llhttp_get_error_pos(&request->parser) - data);
+    return after_pause(request, data + *used, *used);
   }
-  if (request->status != 0)
+  if (error != HPE_OK || request->status != 0)
+    tide_request_explain(request, error, seen);
+  if (request->status != 0 || head_is_hopeless(request, seen))
     return TIDE_FEED_FAIL;
-  if (in_head)
-    return head_too_long(request, offset_of(request, data + length))
-               ? TIDE_FEED_FAIL
-               : TIDE_FEED_MORE;
-  if (length > 0)
-    request->last_byte = data[length - 1];
-  return framing_too_large(request, length) ? TIDE_FEED_FAIL : TIDE_FEED_MORE;
+  return TIDE_FEED_MORE;
 }
 
 static bool own_reserve(tide_request *r, size_t capacity) {

@@ -66,6 +66,7 @@ typedef struct tide_request {
   bool has_body;
   bool chunked;
   bool expect_continue;
+  bool expect_unknown; /* something else is expected: 417 */
   bool upgrade;
   bool head_done;
   bool done;
@@ -92,8 +93,11 @@ typedef struct tide_request {
   uint32_t trailer_bytes;
   uint32_t trailer_count;
   char trailer_name[32];
-  uint32_t trailer_length;
-  char last_byte;
+  uint32_t trailer_length; /* of that name */
+  uint32_t trailer_line;   /* bytes of the present line */
+  bool at_chunk;           /* the parser stopped behind a chunk's size */
+  bool in_trailers;        /* behind the last chunk */
+  char last_byte;          /* of the trailers */
 
   int status; /* of a failure */
   const char *why;

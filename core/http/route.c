@@ -20,6 +20,7 @@ typedef struct node {
 
 struct tide_router {
   node *root;
+  uint64_t methods; /* 1 << method for each that some route has */
 };
 
 static node *node_new(const char *text, size_t length) {
@@ -193,6 +194,7 @@ tide_route *tide_router_add(tide_router *router, unsigned method,
     wrong = "does not fit into memory";
     goto fail;
   }
+  router->methods |= (uint64_t)1 << method;
   return route;
 fail:
   snprintf(error, error_size, "route \"%s\" %s", pattern, wrong);
@@ -252,4 +254,8 @@ void tide_router_match(const tide_router *router, unsigned method,
     return;
   search s = {method, path, length, match};
   descend(router->root, &s, 1, 0);
+}
+
+uint64_t tide_router_methods(const tide_router *router) {
+  return router->methods;
 }

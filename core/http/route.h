@@ -60,4 +60,7 @@ void tide_router_match(const tide_router *router, unsigned method,
                        const char *path, size_t length,
                        tide_route_match *match);
 
+/* 1 << method for each method that some route has. */
+uint64_t tide_router_methods(const tide_router *router);
+
 #endif
