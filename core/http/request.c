@@ -131,9 +131,18 @@ static bool trailer_is_forbidden(const tide_request *r) {
   return r->trailer_length == 0;
 }
 
+/* llhttp leaves the blanks behind a value in it. */
+static void trim(const tide_request *r, tide_header *h) {
+  const char *value = r->base + h->value;
+  while (h->value_length > 0 && (value[h->value_length - 1] == ' ' ||
+                                 value[h->value_length - 1] == '\t'))
+    h->value_length--;
+}
+
 static int on_value_complete(llhttp_t *parser) {
   tide_request *r = of(parser);
   if (!r->head_done) {
+    trim(r, &r->headers[r->header_count]);
     if (++r->header_count < TIDE_HEADERS_MAX)
       r->headers[r->header_count] = (tide_header){0};
     return 0;

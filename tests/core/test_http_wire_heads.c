@@ -101,6 +101,8 @@ static const wire_row hosts[] = {
     {"empty Host", WIRE(GET_1 "Host: \r\n\r\n"), "200 keep", 1, false},
     {"empty Host, no blank", WIRE(GET_1 "Host:\r\n\r\n"), "200 keep", 1, false},
     {"Host in odd case", WIRE(GET_1 "hOSt:\ta\r\n\r\n"), "200 keep", 1, false},
+    {"Host with blanks behind it", WIRE(GET_1 "Host: a \t \r\n\r\n"),
+     "200 keep", 1, false},
     {"Host with a port", WIRE(GET_1 "Host: a:80\r\n\r\n"), "200 keep", 1,
      false},
     {"Host as IPv6", WIRE(GET_1 "Host: [::1]:80\r\n\r\n"), "200 keep", 1,
