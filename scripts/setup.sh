@@ -16,8 +16,9 @@ build=(
 test=(
   lua-busted lua-check libcmocka-dev clang-format clang-tidy # tests, lint
   procps python3 python3-yaml systemd faketime               # e2e, examples
+  haproxy nginx-light nodejs wrk                             # other ends of HTTP
 )
-bench=(golang-go nginx-light libnginx-mod-http-lua haproxy nodejs)
+bench=(golang-go libnginx-mod-http-lua)
 
 installed() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]

@@ -1,0 +1,223 @@
+--- Two processes behind a proxy, restarted in turn under load.
+---
+---     local nodes = rolling.nodes { linger = "700ms" }
+---     local proxy = rolling.haproxy(nodes)
+---     local clients = load.start { port = proxy.port, post = 8 }
+---     rolling.restart(nodes, 10, clients)
+---     clients:finish()
+---     clients:check_executed(rolling.executed(nodes))
+local load = require "support.load"
+local loop = require "support.loop"
+local proc = require "support.process"
+
+local M = {}
+
+--- How many times both processes are restarted: $TIDE_ROLLING, or few, for CI.
+---@param few integer
+---@return integer
+function M.rounds(few)
+  return tonumber(os.getenv "TIDE_ROLLING") or few
+end
+
+---@class test.Node
+---@field port integer
+---@field manage_port integer
+---@field executed string path of the file with the ids of executed POSTs
+---@field app test.Process the running one
+
+local function start(node)
+  node.app = proc.start {
+    script = load.APP,
+    env = {
+      PORT = node.port, MOONTIDE_MANAGE__PORT = node.manage_port, EXECUTED = node.executed,
+      LINGER = node.linger,
+    },
+  }
+  node.app.manage_port = node.manage_port
+  node.app:wait_ready()
+end
+
+--- Two running processes, each with ports that it keeps over its restarts.
+---@param options { linger: string }
+---@return test.Node[]
+function M.nodes(options)
+  local nodes = {}
+  for i = 1, 2 do
+    nodes[i] = {
+      port = proc.free_port(), manage_port = proc.free_port(), linger = options.linger,
+      executed = proc.temp_dir() .. "/executed",
+    }
+    start(nodes[i])
+  end
+  return nodes
+end
+
+--- Says on standard output what a long run measured (with $TIDE_ROLLING only).
+---@param what string
+---@param rounds integer
+---@param counts table of `Load:finish`
+function M.report(what, rounds, counts)
+  if not os.getenv "TIDE_ROLLING" then return end
+  local slowest = 0
+  for _, kind in pairs(counts) do
+    if type(kind) == "table" then slowest = math.max(slowest, kind.slowest_ms) end
+  end
+  print(("%s: %d rolling restarts of two, %d requests answered, %d failed, slowest %.0f ms")
+    :format(what, rounds, counts.answered, counts.failed, slowest))
+end
+
+--- The files for `Load:check_executed`.
+---@param nodes test.Node[]
+---@return string[]
+function M.executed(nodes)
+  return { nodes[1].executed, nodes[2].executed }
+end
+
+--- SIGTERM, exit 0, start, ready; then the other one. As often as said, and no
+--- further than the first failure of the clients.
+---@param nodes test.Node[]
+---@param rounds integer
+---@param clients test.Load
+function M.restart(nodes, rounds, clients)
+  for _ = 1, rounds do
+    for _, node in ipairs(nodes) do
+      local old = node.app
+      old:signal "TERM"
+      local code, signal = old:wait()
+      if code ~= 0 then
+        error(("restart: code %s, signal %s\n%s"):format(code, signal, old:stderr()), 2)
+      end
+      start(node)
+      clients:check()
+    end
+  end
+end
+
+-- A proxy, once it answers through one of the nodes.
+local function start_proxy(options, port)
+  local proxy = proc.start(options)
+  proxy.port = port
+  local http = require "support.http_client"
+  local last
+  local fine, message = loop.try(function()
+    local response, err = http.get(port, "/echo/hello", { timeout = 2 })
+    last = response and response.status or err
+    return not proxy:is_running() or last == 200
+  end, 10, "the proxy to answer")
+  if not fine or not proxy:is_running() then
+    error(("%s: %s\n%s"):format(options.program, message or last, proxy:stderr()), 3)
+  end
+  return proxy
+end
+
+local HAPROXY = [[
+global
+  maxconn 2000
+  nbthread 1
+  stats socket SOCKET mode 600 level admin
+
+defaults
+  mode http
+  timeout client 30s
+  timeout server 30s
+  timeout connect 2s
+  timeout check 2s         # else it is inter, and a busy machine looks dead
+  retries 3                # of connecting only: nothing has been sent yet
+  option redispatch 1      # each of them to another server
+
+frontend front
+  bind 127.0.0.1:FRONT
+  default_backend nodes
+
+backend nodes
+  balance roundrobin
+  http-reuse REUSE
+  option httpchk
+  http-check send meth GET uri /health/ready ver HTTP/1.1 hdr Host moontide
+  http-check expect status 200
+  # rise < fall: who comes back is in before the next one is out
+  default-server inter 100ms rise 1 fall 3
+  server one 127.0.0.1:PORT1 check port MANAGE1
+  server two 127.0.0.1:PORT2 check port MANAGE2
+]]
+
+local function fill(text, values)
+  return (text:gsub("%u[%u%d]+", function(name) return values[name] end))
+end
+
+local function values(nodes, more)
+  for i, node in ipairs(nodes) do
+    more["PORT" .. i], more["MANAGE" .. i] = node.port, node.manage_port
+  end
+  more.FRONT = proc.free_port()
+  return more
+end
+
+--- HAProxy in front of the nodes, asking their readiness.
+---@param nodes test.Node[]
+---@param options? { reuse?: string } of `http-reuse`, default "safe" as in HAProxy
+---@return test.Process proxy `port` is where it listens
+function M.haproxy(nodes, options)
+  local dir = proc.temp_dir()
+  local v = values(nodes, { SOCKET = dir .. "/stats", REUSE = options and options.reuse or "safe" })
+  proc.write_file(dir .. "/haproxy.cfg", fill(HAPROXY, v))
+  return start_proxy({
+    program = "/usr/sbin/haproxy", argv = { "-db", "-f", dir .. "/haproxy.cfg" }, manage = false,
+  }, v.FRONT)
+end
+
+local NGINX = [[
+daemon off;
+worker_processes 1;
+pid DIR/pid;
+error_log stderr warn;
+events { worker_connections 1024; }
+http {
+  access_log off;
+  client_body_temp_path DIR/body;
+  proxy_temp_path DIR/proxy;
+  fastcgi_temp_path DIR/fastcgi;
+  uwsgi_temp_path DIR/uwsgi;
+  scgi_temp_path DIR/scgi;
+
+  upstream nodes {
+    # nginx does not ask who is ready; it learns by a refused connection, which
+    # is safe to try elsewhere. It must not shun that server afterwards: it would
+    # when the other one goes, and then there is none.
+    server 127.0.0.1:PORT1 max_fails=0;
+    server 127.0.0.1:PORT2 max_fails=0;
+    keepalive 32;
+    # Shorter than the linger: a kept connection is used in the linger, and told
+    # to close by its answer, or nginx itself has closed it.
+    keepalive_timeout IDLE;
+  }
+
+  server {
+    listen 127.0.0.1:FRONT;
+    location / {
+      proxy_pass http://nodes;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_connect_timeout 2s;
+      # Without non_idempotent: a POST that was sent is never sent again.
+      proxy_next_upstream error timeout;
+    }
+  }
+}
+]]
+
+--- nginx in front of the nodes, keeping connections to them.
+---@param nodes test.Node[]
+---@param options { idle: string } of the upstream's `keepalive_timeout`
+---@return test.Process proxy `port` is where it listens
+function M.nginx(nodes, options)
+  local dir = proc.temp_dir()
+  local v = values(nodes, { DIR = dir, IDLE = options.idle })
+  proc.write_file(dir .. "/nginx.conf", fill(NGINX, v))
+  return start_proxy({
+    program = "/usr/sbin/nginx", argv = { "-c", dir .. "/nginx.conf", "-p", dir, "-e", "stderr" },
+    manage = false,
+  }, v.FRONT)
+end
+
+return M
