@@ -75,6 +75,7 @@ static void complete(tide_exchange *exchange, uint32_t generation) {
   if (exchange->generation != generation || conn == NULL)
     return;
   exchange->answered = true;
+  conn->listener->answered++;
   tide_exchange__end(exchange);
   tide_conn__answered(conn);
 }

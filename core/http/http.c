@@ -28,19 +28,11 @@ void tide_http__log(tide_http *http, tide_log_level level, const char *message,
  * requests that were in a handler already. */
 static void on_state(void *arg, tide_state from, tide_state to) {
   tide_http *http = arg;
-  tide_http_stats stats;
   if (to < TIDE_DRAINING)
     return;
   http->must_close_default = true;
-  tide_http_get_stats(http, &stats);
-  if (from == to || to != TIDE_DRAINING || stats.connections == 0)
-    return;
-  tide_field fields[] = {
-      TIDE_F_INT("connections", stats.connections),
-      TIDE_F_INT("idle", stats.idle),
-      TIDE_F_INT("in_flight", stats.in_flight),
-  };
-  tide_http__log(http, TIDE_LOG_INFO, "draining", fields, 3);
+  if (from != to && to == TIDE_DRAINING)
+    tide_drain__announced(http);
 }
 
 /* Work put off to a turn of its own: connections that have more to parse after

@@ -93,9 +93,10 @@ typedef struct tide_listener_options {
   bool manage; /* the management listener: health, no work accounts */
   bool health; /* /health* here too */
   bool reuse_port;
-  bool early; /* listens from bind on */
-  bool reject_in_drain;
-  uint32_t max_requests; /* on one connection; 0: no limit */
+  bool early;                 /* listens from bind on */
+  bool reject_in_drain;       /* new requests get a 503 from the drain on */
+  uint64_t idle_close_spread; /* ns; idle ones are closed over that time */
+  uint32_t max_requests;      /* on one connection; 0: no limit */
   tide_http_limits limits;
   tide_http_timeouts timeouts;
 } tide_listener_options;
@@ -129,9 +130,40 @@ void tide_listener_drain(tide_listener *listener);
 /* Ends what is left: 503 where no head was sent, RST elsewhere. Returns how
  * many requests that hit. */
 int tide_listener_force(tide_listener *listener, const char *why);
+/* The answers of a force had their time: RST for what was not taken. Returns
+ * how many that hit. */
+int tide_listener_reset(tide_listener *listener);
+/* Whether no connection waits for a first byte, and none has come for so long.
+ */
+bool tide_listener_quiet(const tide_listener *listener, uint64_t since);
 /* Connections that a drain still waits for, and requests among them. */
 void tide_listener_counts(const tide_listener *listener, uint64_t *busy,
                           uint64_t *in_flight);
+
+enum { TIDE_FORCED_NAMES = 32 };
+
+/* A request that a drain ended by force. */
+typedef struct tide_forced {
+  const char *method;
+  char path[128];
+  uint64_t age;   /* ns */
+  uint64_t bytes; /* of the answer that were written */
+} tide_forced;
+
+/* What a drain came to. */
+typedef struct tide_drain_report {
+  bool draining;            /* it has begun */
+  uint64_t served;          /* answers since the move to draining */
+  uint64_t closed_idle;     /* idle connections closed */
+  uint64_t queued;          /* clients in the accept queue when it was gated */
+  uint64_t drained;         /* accepted from then on */
+  uint64_t forced;          /* requests and answers ended by force */
+  const tide_forced *names; /* of the first of them */
+  uint32_t name_count;
+} tide_drain_report;
+
+void tide_listener_report(const tide_listener *listener,
+                          tide_drain_report *out);
 
 /* Never more than the process may have descriptors, less 64. */
 void tide_http_set_max_connections(tide_http *http, uint32_t most);

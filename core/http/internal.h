@@ -181,16 +181,27 @@ typedef struct tide_listener {
   tide_place lists[TIDE_WAIT_KINDS];
 
   tide_unbind unbind;
+  uint64_t unbind_from;
+  uint64_t unbind_next; /* the next look */
   uint64_t unbind_until;
   uint64_t accepted_at; /* the last one */
   bool looked;          /* a gated socket was found quiet once */
-  uint64_t drained;     /* accepted after the gate */
   bool draining;        /* idle connections are being closed */
   bool told_drained;
-  uint64_t
-      streams_until; /* of a drain: when streams are ended; 0: not, or done */
-  tide_conn *sweep;  /* the next one to look at */
-  int forced;
+  /* of a drain: when streams are ended; 0: not, or done */
+  uint64_t streams_until;
+  uint64_t drain_from;
+  uint32_t idle_at_drain;
+  tide_conn *sweep; /* the next one to look at */
+
+  uint64_t answered;        /* all answers that were written whole */
+  uint64_t answered_before; /* of these, before the move to draining */
+  uint64_t closed_idle;     /* by the drain */
+  uint64_t queued;          /* in the kernel's queue when it was gated */
+  uint64_t drained;         /* accepted after the gate */
+  uint32_t forced;          /* requests and answers ended by force */
+  uint32_t forced_named;
+  tide_forced *forced_names; /* TIDE_FORCED_NAMES of them, or NULL */
 } tide_listener;
 
 /* ---- the room ----------------------------------------------------------- */
@@ -321,7 +332,8 @@ void tide_timeouts__clear(tide_conn *conn);
 void tide_timeouts__sweep(tide_deadline *deadline);
 
 /* server.c */
-void tide_listener__accept(tide_listener *listener, int most);
+/* Accepts so many at most; true: none is left in the queue. */
+bool tide_listener__accept(tide_listener *listener, int most);
 void tide_listener__resume(tide_http *http);
 void tide_listener__close(tide_listener *listener);
 void tide_listener__free(tide_listener *listener);
@@ -329,13 +341,23 @@ void tide_listener__free(tide_listener *listener);
 /* bind.c: removes the path of a Unix socket, if it still is ours. */
 void tide_listener__unlink(tide_listener *listener);
 
+/* unbind.c: the next step of an unbind, when it is due. */
+void tide_unbind__tick(tide_listener *listener, uint64_t now);
+
 /* drain.c */
+void tide_drain__told(tide_listener *listener, bool drain);
 void tide_drain__tick(tide_http *http);
 bool tide_drain__turn(tide_listener *listener);
 /* Whether a closed connection's FIN still holds the drain; keeps the count. */
 void tide_drain__hold(tide_conn *conn);
 /* Something that a drain waits for has changed. */
 void tide_drain__check(tide_listener *listener);
+
+/* force.c */
+/* The process drains from now on: says what there is. */
+void tide_drain__announced(tide_http *http);
+/* The connection's request is ended by force: a record, a name, a count. */
+void tide_force__note(tide_conn *conn, const char *why);
 
 /* diag.c: connections of this port whose handshake is under way; -1: unknown */
 int tide_diag__syn_recv(int family, uint16_t port);

@@ -74,6 +74,7 @@ void tide_listener__free(tide_listener *listener) {
   free((char *)(uintptr_t)listener->options.name);
   free((char *)(uintptr_t)listener->options.host);
   free((char *)(uintptr_t)listener->options.path);
+  free(listener->forced_names);
   free(listener);
 }
 
@@ -192,22 +193,35 @@ static welcome welcome_of(const tide_listener *listener) {
                                                            : NOT_NOW;
 }
 
-void tide_listener__accept(tide_listener *listener, int most) {
+/* Whether those in the queue may stay there. In an unbind they may until its
+ * end: answers that are under way make room. */
+static bool may_wait(tide_listener *listener) {
+  if (listener->unbind != TIDE_BOUND)
+    return tide_http__now(listener->http) < listener->unbind_until;
+  pause_all(listener->http);
+  return true;
+}
+
+/* accept4 failed: whether that is because the queue is empty. EINVAL: a Unix
+ * socket whose read side is shut. In an unbind nobody is given up for want of
+ * descriptors; it tries again. */
+static bool queue_ended(tide_listener *listener, int error) {
+  if ((error == EMFILE || error == ENFILE) && listener->unbind == TIDE_BOUND)
+    out_of_descriptors(listener);
+  return error == EAGAIN || error == EINVAL;
+}
+
+bool tide_listener__accept(tide_listener *listener, int most) {
   tide_http *http = listener->http;
   for (int i = 0; i < most && listener->fd >= 0; i++) {
     welcome how = welcome_of(listener);
-    if (how == NOT_NOW && listener->unbind == TIDE_BOUND) {
-      pause_all(http);
-      return;
-    }
+    if (how == NOT_NOW && may_wait(listener))
+      return false;
     int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
       continue;
-    if (fd < 0) {
-      if (errno == EMFILE || errno == ENFILE)
-        out_of_descriptors(listener);
-      return;
-    }
+    if (fd < 0)
+      return queue_ended(listener, errno);
     http->stats.accepted++;
     listener->accepted_at = tide_http__now(http);
     listener->drained += listener->unbind != TIDE_BOUND;
@@ -216,6 +230,7 @@ void tide_listener__accept(tide_listener *listener, int most) {
     else
       turn_away(listener, fd);
   }
+  return false;
 }
 
 static void on_ready(uv_poll_t *handle, int status, int events) {

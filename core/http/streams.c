@@ -13,7 +13,7 @@ static bool is_stream(const tide_exchange *exchange) {
   return exchange->streaming && exchange->framing != TIDE_FRAMING_LENGTH;
 }
 
-static void log_ended(const tide_conn *conn, const char *how) {
+static void log_ended(const tide_conn *conn) {
   const tide_exchange *exchange = conn->exchange;
   const tide_request *request = &exchange->request;
   uint64_t now = tide_http__now(conn->listener->http);
@@ -22,7 +22,6 @@ static void log_ended(const tide_conn *conn, const char *how) {
   path.value.string.length = request->path_length;
   tide_field fields[] = {
       TIDE_F_STR("listener", conn->listener->options.name),
-      TIDE_F_STR("how", how),
       TIDE_F_STR("method",
                  llhttp_method_name((llhttp_method_t)request->method)),
       path,
@@ -36,7 +35,10 @@ static void log_ended(const tide_conn *conn, const char *how) {
 static void end_one(tide_conn *conn) {
   tide_exchange *exchange = conn->exchange;
   bool clean = exchange->clean_end || conn->state == TIDE_CONN_UPGRADED;
-  log_ended(conn, clean ? "closed" : "reset");
+  if (clean)
+    log_ended(conn);
+  else
+    tide_force__note(conn, "stream grace");
   tide_exchange__abort(exchange, "stream grace");
   if (conn->state == TIDE_CONN_CLOSED || conn->exchange != exchange)
     return;
@@ -45,8 +47,6 @@ static void end_one(tide_conn *conn) {
     tide_exchange_finish(exchange);
     return;
   }
-  conn->listener->http->stats.aborted++;
-  conn->listener->forced++;
   tide_conn__destroy(conn, true);
 }
 

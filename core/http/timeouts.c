@@ -17,7 +17,7 @@ static uint64_t length_of(const tide_listener *listener, tide_wait kind) {
   case TIDE_WAIT_HEAD:
     return t->head;
   case TIDE_WAIT_CLAMP:
-    return t->clamp;
+    return t->head != 0 && t->head < t->clamp ? t->head : t->clamp;
   case TIDE_WAIT_BODY:
     return t->body;
   case TIDE_WAIT_WRITE:

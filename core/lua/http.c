@@ -201,7 +201,7 @@ static void read_timeouts(lua_State *L, tide_http_timeouts *timeouts) {
   opt_ns(L, "write_stall", &timeouts->write);
   opt_ns(L, "accept_drain", &timeouts->accept_drain);
   opt_ns(L, "stream_grace", &timeouts->stream);
-  opt_ns(L, "first_byte", &timeouts->first_byte);
+  opt_ns(L, "first_byte_grace", &timeouts->first_byte);
   opt_u32(L, "body_min_rate", &timeouts->min_rate);
 }
 
@@ -241,6 +241,7 @@ static int configure(lua_State *L) {
   opt_int(L, "fd", &options->fd);
   opt_int(L, "backlog", &options->backlog);
   opt_bool(L, "health", &options->health);
+  opt_ns(L, "idle_close_spread", &options->idle_close_spread);
   read_limits(L, options);
   read_timeouts(L, &options->timeouts);
   return 0;
@@ -334,6 +335,16 @@ static int force(lua_State *L) {
   return 1;
 }
 
+/* http.reset(listener): RST for what a force has left -> how many */
+static int reset(lua_State *L) {
+  tide_listener *listener = check_listener(L);
+  tide_lua_bridge(L)->inside = L;
+  int hit = tide_listener_reset(listener);
+  tide_lua_bridge(L)->inside = NULL;
+  lua_pushinteger(L, hit);
+  return 1;
+}
+
 static int shut(lua_State *L) {
   tide_listener *listener = check_listener(L);
   tide_lua_bridge(L)->inside = L;
@@ -349,6 +360,50 @@ static int counts(lua_State *L) {
   lua_pushinteger(L, (lua_Integer)busy);
   lua_pushinteger(L, (lua_Integer)in_flight);
   return 2;
+}
+
+static void set_count(lua_State *L, const char *name, uint64_t value) {
+  lua_pushinteger(L, (lua_Integer)value);
+  lua_setfield(L, -2, name);
+}
+
+/* http.quiet(listener, seconds): no connection waits for a first byte, and none
+ * has come for so long */
+static int quiet(lua_State *L) {
+  const tide_listener *listener = check_listener(L);
+  double since = luaL_checknumber(L, 2);
+  lua_pushboolean(
+      L, tide_listener_quiet(listener, (uint64_t)(since * (double)TIDE_SEC)));
+  return 1;
+}
+
+/* http.report(listener) -> what its drain came to; nil: none has begun */
+static int report(lua_State *L) {
+  tide_drain_report r;
+  tide_listener_report(check_listener(L), &r);
+  if (!r.draining)
+    return 0;
+  lua_createtable(L, 0, 6);
+  set_count(L, "served", r.served);
+  set_count(L, "closed_idle", r.closed_idle);
+  set_count(L, "queued", r.queued);
+  set_count(L, "drained", r.drained);
+  set_count(L, "forced", r.forced);
+  lua_createtable(L, (int)r.name_count, 0);
+  for (uint32_t i = 0; i < r.name_count; i++) {
+    const tide_forced *name = &r.names[i];
+    lua_createtable(L, 0, 4);
+    lua_pushstring(L, name->method);
+    lua_setfield(L, -2, "method");
+    lua_pushstring(L, name->path);
+    lua_setfield(L, -2, "path");
+    lua_pushnumber(L, (double)name->age / (double)TIDE_SEC);
+    lua_setfield(L, -2, "age");
+    set_count(L, "bytes", name->bytes);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  lua_setfield(L, -2, "requests");
+  return 1;
 }
 
 /* http.address(listener) -> "127.0.0.1:8080", port */
@@ -367,11 +422,6 @@ static int limits(lua_State *L) {
   if (!lua_isnoneornil(L, 2))
     tide_http_set_max_in_flight(http, (uint32_t)luaL_checkinteger(L, 2));
   return 0;
-}
-
-static void set_count(lua_State *L, const char *name, uint64_t value) {
-  lua_pushinteger(L, (lua_Integer)value);
-  lua_setfield(L, -2, name);
 }
 
 /* http.stats() -> a table of numbers; `bounds` and `buckets` are the histogram
@@ -424,8 +474,11 @@ void tide_lua_open_http(lua_State *L, tide_host *host) {
       {"unbind", unbind},
       {"drain", drain},
       {"force", force},
+      {"reset", reset},
       {"shut", shut},
       {"counts", counts},
+      {"quiet", quiet},
+      {"report", report},
       {"address", address},
       {"limits", limits},
       {"stats", stats},

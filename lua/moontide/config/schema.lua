@@ -71,6 +71,8 @@ M.keys = {
   { "timeouts.write_stall", "positive", 30 },
   { "timeouts.handler", "duration", 0 },
   { "timeouts.accept_drain", "duration", 1 },
+  { "timeouts.first_byte_grace", "duration", 1 },
+  { "timeouts.header_in_drain", "positive", 5 },
   { "timeouts.stream_grace", "duration", 5 },
   { "timeouts.force_flush", "duration", 1 },
 }

@@ -18,14 +18,12 @@ local M = {}
 
 ---@type moontide.Server[] of the application
 M.servers = {}
---- Requests that a drain has ended by force.
-M.forced = 0
 
 local OPTIONS = {
   name = "string", host = "string", port = "integer", path = "string", fd = "string",
   accept = "string", reuseport = "boolean", reject_in_drain = "boolean", backlog = "integer",
   limits = "table", timeouts = "table", stream_grace = "duration", handler_timeout = "duration",
-  cancel_on_disconnect = "boolean",
+  cancel_on_disconnect = "boolean", idle_close_spread = "duration", linger_adaptive = "boolean",
 }
 local LIMITS = {
   "request_line", "headers", "header_field", "header_count", "trailers", "trailer_count",
@@ -33,6 +31,7 @@ local LIMITS = {
 }
 local TIMEOUTS = {
   "header", "idle", "body_idle", "body_min_rate", "request_total", "write_stall", "accept_drain",
+  "first_byte_grace", "header_in_drain",
 }
 
 -- ---- options ----------------------------------------------------------------------------------
@@ -107,6 +106,17 @@ local function for_core(opts)
   }
 end
 
+-- Over how long a drain closes idle connections: the drain must not end before.
+local function spread(opts)
+  local seconds = opts.idle_close_spread and duration.parse(opts.idle_close_spread)
+  local drain = config.get("shutdown.drain")
+  if seconds and seconds > 0 and seconds >= drain then
+    error(("tide.http.listen: idle_close_spread %s must be shorter than shutdown.drain, %s"):format(
+      duration.format(seconds), duration.format(drain)), 0)
+  end
+  return seconds
+end
+
 -- Limits and timeouts: the listener's own, else those of the configuration.
 local function settings(opts)
   local all = {}
@@ -120,6 +130,7 @@ local function settings(opts)
   end
   all.stream_grace = opts.stream_grace and duration.parse(opts.stream_grace)
     or config.get("timeouts.stream_grace")
+  all.idle_close_spread = spread(opts)
   all.backlog = opts.backlog or config.get("limits.backlog")
   all.health = config.get("manage") == "api"
   if opts.fd then all.fd = inherited(opts.fd) end
@@ -131,12 +142,15 @@ end
 -- What a shutdown does with it is loaded when that begins.
 local function register(server)
   local shutdown = require "moontide.shutdown"
+  if shutdown.sealed and not config.get "shutdown.auto_register_tasks" then return end
   shutdown:builtin_task("service-unbind", "unbind:" .. server.name, function()
     draining.unbind(server)
   end)
   shutdown:builtin_task("service-requests-done", "drain:" .. server.name, function()
     draining.drain(server)
   end, { detail = function() return draining.detail(server) end })
+  -- One that is declared in a phase of the startup comes after the sealing.
+  if shutdown.sealed then require("moontide.shutdown.builtin").register_linger(shutdown) end
 end
 
 local function watch_state()
@@ -199,6 +213,9 @@ end
 ---@field stream_grace number|string|nil until streams are ended, from the start of a drain
 ---@field handler_timeout number|string|nil 503 for handlers that take longer; not for streams
 ---@field cancel_on_disconnect boolean|nil whether a handler ends with its client; nil: of streams
+---@field reject_in_drain boolean|nil 503 for requests that come once the listener is closed
+---@field idle_close_spread number|string|nil over which idle ones are closed
+---@field linger_adaptive boolean|nil the linger may end early, when nobody is left to tell
 
 --- Declares a listener. It is bound when the pipelines are sealed and accepts from the phase
 --- `listener` on, or just before ready.
@@ -257,6 +274,29 @@ end
 
 function M.manage_close()
   require("moontide.http.manage").close()
+end
+
+--- What the drains came to so far, by listener.
+---@return { listener: string, served: integer, closed_idle: integer, queued: integer,
+---  drained: integer, forced: integer, requests: table[] }[]
+function M.drain_reports()
+  local list = {}
+  for _, server in ipairs(M.servers) do
+    local report = http.report(server.listener)
+    if report then
+      report.listener = server.name
+      list[#list + 1] = report
+    end
+  end
+  return list
+end
+
+--- Requests that the drains ended by force.
+---@return integer
+function M.forced()
+  local sum = 0
+  for _, report in ipairs(M.drain_reports()) do sum = sum + report.forced end
+  return sum
 end
 
 --- Numbers for metrics: see core/lua/http.c.

@@ -37,12 +37,22 @@ local M = {}
 ---@field blame table[]? set by `write`: tasks, longest first
 ---@field chain table[]? set by `write`: phases, each with the task that ended last
 
+---@class moontide.ReportDrain
+---@field listener string
+---@field served integer answers since the move to draining
+---@field closed_idle integer idle connections closed
+---@field queued integer clients in the accept queue when it was gated
+---@field drained integer connections accepted from then on
+---@field forced integer requests and answers ended by force
+---@field requests { method: string, path: string, age: number, bytes: integer }[] the first of them
+
 ---@class moontide.Report
 ---@field name string?
 ---@field version string
 ---@field pid integer
 ---@field exit_code integer
 ---@field reason { kind: string, text: string }?
+---@field drains moontide.ReportDrain[]? by listener
 ---@field pipelines moontide.ReportPipeline[]
 
 ---@class moontide.ReportOptions

@@ -10,7 +10,8 @@ local M = {}
 -- Lame duck: not ready any more, still serving, so that who routes to us can stop.
 local function linger(seconds)
   return function()
-    if core.state.was_ready() then task.sleep(seconds) end
+    if not core.state.was_ready() then return end
+    require("moontide.http.draining").linger(package.loaded["moontide.http"].servers, seconds)
   end
 end
 
@@ -56,17 +57,28 @@ local function withdraw_wired(shutdown)
   end
 end
 
+--- Registers the linger, unless it is there already or not wanted: with the first application
+--- listener, which a phase of the startup may declare.
+---@param shutdown moontide.Shutdown
+function M.register_linger(shutdown)
+  local seconds = config.get "shutdown.linger"
+  local tasks = shutdown.tasks["before-service-unbind"]
+  if seconds == 0 or tasks.by_name.linger or not config.get "shutdown.auto_register_tasks" then
+    return
+  end
+  shutdown:builtin_task("before-service-unbind", "linger", linger(seconds), {
+    detail = function() return "lingering " .. duration.format(seconds) end,
+  })
+end
+
 --- Registers them; called when the pipeline is sealed.
 ---@param shutdown moontide.Shutdown
 function M.register(shutdown)
   local http = package.loaded["moontide.http"]
-  local seconds = config.get "shutdown.linger"
   if not config.get "shutdown.auto_register_tasks" then
     withdraw_wired(shutdown)
-  elseif seconds > 0 and http and http.has_listener() then
-    shutdown:builtin_task("before-service-unbind", "linger", linger(seconds), {
-      detail = function() return "lingering " .. duration.format(seconds) end,
-    })
+  elseif http and http.has_listener() then
+    M.register_linger(shutdown)
   end
   shutdown:builtin_task("actor-system-terminate", "terminate", terminate)
 end

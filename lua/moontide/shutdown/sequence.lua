@@ -63,7 +63,7 @@ local function exit_code(shutdown, outcome)
   end
   if outcome == "failed" and code == 0 then code = codes.FAILED end
   local http = package.loaded["moontide.http"]
-  if code == 0 and http and http.forced > 0 then -- requests that the drain had to break off
+  if code == 0 and http and http.forced() > 0 then -- requests that the drain had to break off
     code = require("moontide.config").get "shutdown.forced_exit_code"
   end
   return code

@@ -11,6 +11,23 @@ local TOTALS = {
   { "half_requests", "moontide_http_half_requests_total", "Connections that ended in a head." },
 }
 
+-- What drains came to, by listener; the names there.
+local DRAINS = {
+  { "served", "moontide_http_drain_served_total", "Answers since the move to draining." },
+  { "closed_idle", "moontide_http_drain_closed_idle_total", "Idle connections closed by a drain." },
+  { "drained", "moontide_http_drain_accepted_total",
+    "Connections taken from the accept queue once the listener was gated." },
+  { "forced", "moontide_http_drain_forced_total", "Requests that a drain ended by force." },
+}
+
+local function mirror_drains(http, families)
+  for _, report in ipairs(http.drain_reports()) do
+    for key, counter in next, families do
+      counter:mirror(report[key], { listener = report.listener })
+    end
+  end
+end
+
 local function mirror_totals(families, stats)
   for key, counter in next, families do counter:mirror(stats[key]) end
 end
@@ -26,7 +43,10 @@ function M.declare(metrics)
     "From the head of a request to the end of its answer.", bounds)
   local connections = metrics.gauge("moontide_http_connections", "Open connections.", { "state" })
   local in_flight = metrics.gauge("moontide_http_requests_in_flight", "Requests being answered.")
-  local totals = {}
+  local totals, drains = {}, {}
+  for _, row in ipairs(DRAINS) do
+    drains[row[1]] = metrics.counter(row[2], row[3], { "listener" })
+  end
   for _, total in ipairs(TOTALS) do totals[total[1]] = metrics.counter(total[2], total[3]) end
   metrics.on_collect(function()
     local stats = http.stats()
@@ -36,6 +56,7 @@ function M.declare(metrics)
     connections:set(stats.connections - stats.idle, { state = "active" })
     in_flight:set(stats.in_flight)
     mirror_totals(totals, stats)
+    mirror_drains(http, drains)
   end)
 end
 

@@ -79,6 +79,8 @@ function M.make(startup, shutdown, code)
     version = core.host.version, exit_code = code, pipelines = {},
     reason = reason and { kind = reason.kind, text = tostring(reason) },
   }
+  local http = package.loaded["moontide.http"]
+  if http and #http.servers > 0 then summary.drains = http.drain_reports() end
   for _, pipeline in ipairs { startup, shutdown } do
     if pipeline.run_state then
       summary.pipelines[#summary.pipelines + 1] = pipeline_of(pipeline.run_state)

@@ -1,0 +1,144 @@
+/* unbind: no new connection, and none of those lost that the kernel has.
+ *
+ * A listening socket that is closed resets every client in its queue, and every
+ * one whose handshake is under way. So it is gated first: who comes from then
+ * on is refused, which a client may safely repeat, while handshakes complete
+ * and the queue can be accepted. Once both are empty it is closed.
+ *
+ * The gate of TCP is a device index that does not exist: no SYN can come from
+ * there. That of a Unix socket is its read side, shut: connecting and queueing
+ * are one step there, so after it nothing more can come in.
+ *
+ * An inherited socket is only let go of: its queue belongs to the successor.
+ */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "internal.h"
+
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62
+#endif
+
+/* Between two looks at a gated socket. */
+#define GATE_STEP (2 * TIDE_MS)
+/* Without a gate: as long as accepting goes on. */
+#define EMPTYING_CAP (20 * TIDE_MS)
+/* With a gate, but where the kernel does not tell of handshakes: about what one
+ * takes through a slow network. */
+#define UNKNOWN_HOLD (200 * TIDE_MS)
+
+static bool gate(const tide_listener *listener) {
+  int nowhere = 0x7ffffffe;
+  if (listener->is_unix)
+    return shutdown(listener->fd, SHUT_RD) == 0;
+  return setsockopt(listener->fd, SOL_SOCKET, SO_BINDTOIFINDEX, &nowhere,
+                    sizeof nowhere) == 0;
+}
+
+/* Clients that are connected and not accepted, as the kernel counts them. */
+static uint64_t queue_length(const tide_listener *listener) {
+  struct tcp_info info = {0};
+  socklen_t length = sizeof info;
+  if (listener->is_unix ||
+      getsockopt(listener->fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+    return 0;
+  return info.tcpi_unacked;
+}
+
+static void unbound(tide_listener *listener) {
+  tide_http *http = listener->http;
+  tide_field fields[] = {
+      TIDE_F_STR("listener", listener->options.name),
+      TIDE_F_INT("queued", listener->queued),
+      TIDE_F_INT("drained", listener->drained),
+      TIDE_F_INT("connections", listener->conn_count),
+  };
+  tide_listener__close(listener);
+  tide_http__log(http, TIDE_LOG_INFO, "listener closed", fields,
+                 sizeof fields / sizeof *fields);
+  tide_drain__told(listener, false);
+  tide_drain__check(listener);
+}
+
+/* The kernel walks its whole table for each answer, about a millisecond: the
+ * second one is left out where no IPv6 client can be. -1: it does not say. */
+static int handshakes_under_way(const tide_listener *listener) {
+  int v4 = tide_diag__syn_recv(AF_INET, listener->port);
+  if (v4 != 0 || !listener->is_v6)
+    return v4;
+  return tide_diag__syn_recv(AF_INET6, listener->port);
+}
+
+/* Whether a gated socket may still get a connection. A SYN that found the
+ * socket just before the gate may not be counted yet, because another processor
+ * is at it: where clients came within the last second, it is asked twice. */
+static bool may_get_more(tide_listener *listener, uint64_t now) {
+  if (listener->is_unix)
+    return false;
+  int count = handshakes_under_way(listener);
+  if (count < 0)
+    return now < listener->unbind_from + UNKNOWN_HOLD;
+  if (count > 0) {
+    listener->looked = false;
+    return true;
+  }
+  bool busy =
+      listener->accepted_at != 0 && now < listener->accepted_at + TIDE_SEC;
+  if (!busy || listener->looked)
+    return false;
+  listener->looked = true;
+  return true;
+}
+
+/* First the handshakes are counted, then the queue is emptied: what was under
+ * way at the count is in the queue or still counted, never between. A queue
+ * that cannot be emptied, for want of descriptors, is tried again. */
+static void step(tide_listener *listener, uint64_t now) {
+  bool wait = listener->unbind == TIDE_EMPTYING || may_get_more(listener, now);
+  bool empty = tide_listener__accept(listener, 65536);
+  if ((!wait && empty) || now >= listener->unbind_until) {
+    unbound(listener);
+    return;
+  }
+  listener->unbind_next = now + GATE_STEP;
+  tide_http__tick_at(listener->http, listener->unbind_next);
+}
+
+void tide_unbind__tick(tide_listener *listener, uint64_t now) {
+  if (listener->unbind != TIDE_GATED && listener->unbind != TIDE_EMPTYING)
+    return;
+  /* The ticker is shared: a look too early would see nothing new. */
+  if (now < listener->unbind_next)
+    tide_http__tick_at(listener->http, listener->unbind_next);
+  else
+    step(listener, now);
+}
+
+void tide_listener_unbind(tide_listener *listener) {
+  tide_http *http = listener->http;
+  uint64_t now = tide_http__now(http);
+  if (listener->unbind != TIDE_BOUND)
+    return;
+  listener->unbind = TIDE_EMPTYING;
+  /* Never begun to listen, or the queue belongs to a successor. */
+  if (!listener->listening || listener->options.fd >= 0) {
+    unbound(listener);
+    return;
+  }
+  listener->unbind_from = now;
+  listener->unbind_until = now + EMPTYING_CAP;
+  if (gate(listener)) {
+    listener->unbind = TIDE_GATED;
+    listener->unbind_until = now + listener->options.timeouts.accept_drain;
+  } else {
+    tide_field field = TIDE_F_STR("listener", listener->options.name);
+    tide_http__log(http, TIDE_LOG_WARN,
+                   "the listening socket cannot be gated: clients that connect "
+                   "in this moment may be reset",
+                   &field, 1);
+  }
+  listener->queued = queue_length(listener);
+  step(listener, now);
+}
