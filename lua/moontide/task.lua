@@ -7,10 +7,11 @@ local core = require "moontide.core"
 local alarm = require "moontide.task.alarm"
 local ends = require "moontide.task.ends"
 local errors = require "moontide.task.errors"
-local late = require "moontide.task.late"
+local lazy = require "moontide.lazy"
 require "moontide.task.handle"
 local scopes = require "moontide.task.scope"
 
+local cancel, late = lazy "moontide.task.cancel", lazy "moontide.task.late"
 local mechanism = core.task
 local current, spawn, start = mechanism.current, mechanism.spawn, mechanism.start
 
@@ -27,8 +28,12 @@ M.pump = mechanism.pump
 --- Starts a task in a callback of the loop and runs it at once; see core/lua/task_run.c.
 M.run = mechanism.run
 M.is_cancelled = errors.is_cancelled
---- The newest tasks that were closed because they did not end in their grace.
-M.abandoned = late.abandoned
+--- Records of the tasks that were closed because they did not end in their grace: newest last.
+---@type { name: string, site: string, seconds: number, traceback: string }[]
+M.abandoned = {}
+
+mechanism.policy("due", function(t, now) late.due(t, now) end)
+mechanism.policy("expire", function(t) cancel.expire(t) end)
 
 local LAZY = {
   all = "combine", race = "combine", timeout = "combine", scope = "combine", shield = "combine",

@@ -94,6 +94,5 @@ function M.expire(t)
   local since = t.started_at or t.deadline
   M.cancel(t, errors.timeout(limit, t.allowed or t.deadline - since))
 end
-mechanism.policy("expire", M.expire)
 
 return M

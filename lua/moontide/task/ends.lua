@@ -1,6 +1,6 @@
 --- Ends: what a task's outcome is, and who hears of a failure. A task that just returns comes here
 --- only when somebody is to be told.
-local cancel = require "moontide.task.cancel"
+local cancel = require "moontide.lazy" "moontide.task.cancel"
 local core = require "moontide.core"
 local errors = require "moontide.task.errors"
 local traceback = require "moontide.task.traceback"

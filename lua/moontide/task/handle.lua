@@ -6,7 +6,7 @@
 --- Where a task stands is `at`: "new", "ready", "raise" (queued, to go on with its cancellation),
 --- "running", "finished" (its function has returned), "done"; or what it waits for: an object with
 --- a `what`, a wait list, or its own scope.
-local cancel = require "moontide.task.cancel"
+local cancel = require "moontide.lazy" "moontide.task.cancel"
 local errors = require "moontide.task.errors"
 local mechanism = require("moontide.core").task
 local traceback = require "moontide.task.traceback"

@@ -7,17 +7,15 @@ local traceback = require "moontide.task.traceback"
 
 local arm, settle = mechanism.arm, mechanism.settle
 
-local M = {
-  --- Records of the tasks that were closed because they did not end in their grace: newest last.
-  ---@type { name: string, site: string, seconds: number, traceback: string }[]
-  abandoned = {},
-}
+local abandoned = require("moontide.task").abandoned
+
+local M = {}
 
 --- Abandoned tasks remembered.
 local REMEMBERED = 64
 
 local function remember(t, site, now)
-  local list = M.abandoned
+  local list = abandoned
   list[#list + 1] = {
     name = t.name, site = site, seconds = now - t.started_at, traceback = t.left,
   }
@@ -85,7 +83,9 @@ end
 
 --- The clock entry of a waiting task is due, not only because its sleep is over: its deadline has
 --- passed, its shield ends or its grace does.
-mechanism.policy("due", function(t, now)
+---@param t moontide.Task
+---@param now number
+function M.due(t, now)
   if not t.cancelled then
     return cancel.expire(t)
   end
@@ -96,6 +96,6 @@ mechanism.policy("due", function(t, now)
     cancel.cancel_below(t, t.cancelled)
     cancel.deliver(t)
   end
-end)
+end
 
 return M

@@ -2,7 +2,7 @@
 ---
 --- A scope is made by the core, which counts and links its tasks; what stands here is opened less
 --- often than a task is spawned.
-local cancel = require "moontide.task.cancel"
+local cancel = require "moontide.lazy" "moontide.task.cancel"
 local errors = require "moontide.task.errors"
 local mechanism = require("moontide.core").task
 local waitlist = require "moontide.task.waitlist"
