@@ -76,6 +76,7 @@ static void complete(tide_exchange *exchange, uint32_t generation) {
     return;
   exchange->answered = true;
   conn->listener->answered++;
+  tide_conn__batch_mark(conn);
   tide_exchange__end(exchange);
   tide_conn__answered(conn);
 }

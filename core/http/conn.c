@@ -141,8 +141,7 @@ void tide_conn__destroy(tide_conn *conn, bool reset) {
     leave_turn(conn);
   tide_conn__set_state(conn, TIDE_CONN_CLOSED);
   conn->reading = false;
-  if (http->batch == conn)
-    http->out_length = 0;
+  tide_conn__batch_drop(conn);
   unlink_conn(conn);
   if (reset && !listener->is_unix) {
     struct linger hard = {1, 0};

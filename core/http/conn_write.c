@@ -121,7 +121,7 @@ static void write_now(tide_conn *conn, const uv_buf_t *bufs, unsigned count,
 static void flush(tide_conn *conn) {
   tide_http *http = conn->listener->http;
   size_t length = http->out_length;
-  http->out_length = 0;
+  http->out_length = http->out_whole = 0;
   if (length == 0 || conn->state == TIDE_CONN_CLOSED)
     return;
   uv_buf_t buf = uv_buf_init(http->out, (unsigned)length);
@@ -155,6 +155,23 @@ void tide_conn__write(tide_conn *conn, const uv_buf_t *bufs, unsigned count) {
 
 void tide_conn__batch_begin(tide_conn *conn) {
   conn->listener->http->batch = conn;
+}
+
+void tide_conn__batch_mark(tide_conn *conn) {
+  tide_http *http = conn->listener->http;
+  if (http->batch == conn)
+    http->out_whole = http->out_length;
+}
+
+void tide_conn__batch_drop(tide_conn *conn) {
+  tide_http *http = conn->listener->http;
+  if (http->batch != conn)
+    return;
+  uv_buf_t buf = uv_buf_init(http->out, (unsigned)http->out_whole);
+  /* What is queued before it is lost with the handle, and so is this. */
+  if (buf.len > 0 && conn->queued == 0)
+    (void)send_now(conn, &buf, 1);
+  http->out_length = http->out_whole = 0;
 }
 
 void tide_conn__batch_end(tide_conn *conn) {

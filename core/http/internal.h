@@ -236,6 +236,7 @@ struct tide_http {
   uint64_t read_at; /* the time, while one read is being taken; else 0 */
   tide_conn *batch; /* whose answers are gathered in `out` */
   size_t out_length;
+  size_t out_whole; /* of these, up to the end of the last complete answer */
   bool must_close_default; /* draining: each head says close */
   char date[40];
   uint64_t date_at;
@@ -279,6 +280,10 @@ void tide_conn__write(tide_conn *conn, const uv_buf_t *bufs, unsigned count);
 uint32_t tide_conn__taken(const tide_conn *conn);
 void tide_conn__batch_begin(tide_conn *conn);
 void tide_conn__batch_end(tide_conn *conn);
+/* The gathered answers up to here are complete. */
+void tide_conn__batch_mark(tide_conn *conn);
+/* Before a close at once: sends the complete ones, drops the rest. */
+void tide_conn__batch_drop(tide_conn *conn);
 
 /* The answer of the present request is complete. */
 void tide_conn__answered(tide_conn *conn);
