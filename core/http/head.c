@@ -16,13 +16,12 @@ static bool is_token(char c) {
          (c >= '0' && c <= '9') || (c != '\0' && strchr(punctuation, c));
 }
 
-/* "HTTP/1.1" with other digits: a version we know the shape of. Where it is one
- * that is spoken here, something else was wrong. */
+/* "HTTP/x.y", whole, and none that is spoken here: where it is one of those,
+ * what comes behind it is wrong. */
 static bool is_other_version(const char *text, size_t length) {
-  return length >= 8 && memcmp(text, "HTTP/", 5) == 0 && text[5] >= '0' &&
+  return length == 8 && memcmp(text, "HTTP/", 5) == 0 && text[5] >= '0' &&
          text[5] <= '9' && text[6] == '.' && text[7] >= '0' && text[7] <= '9' &&
-         (length == 8 || text[8] == '\r') && memcmp(text + 5, "1.0", 3) != 0 &&
-         memcmp(text + 5, "1.1", 3) != 0;
+         memcmp(text + 5, "1.0", 3) != 0 && memcmp(text + 5, "1.1", 3) != 0;
 }
 
 static bool starts(const char *text, size_t length, const char *with) {
@@ -30,21 +29,47 @@ static bool starts(const char *text, size_t length, const char *with) {
   return length >= n && memcmp(text, with, n) == 0;
 }
 
-/* The text after the target names no version of ours. */
-static void explain_version(tide_request *r, size_t seen) {
+/* What stands behind the target, so far. */
+static const char *behind_target(const tide_request *r, size_t seen,
+                                 size_t *length) {
   size_t at = (size_t)r->target + r->target_length;
-  const char *text = r->base + at;
-  size_t length = seen > at ? seen - at : 0;
-  while (length > 0 && *text == ' ') {
-    text++;
-    length--;
-  }
-  if (is_other_version(text, length) || starts(text, length, "RTSP/") ||
-      starts(text, length, "ICE/"))
+  while (at < seen && r->base[at] == ' ')
+    at++;
+  *length = at < seen ? seen - at : 0;
+  return r->base + at;
+}
+
+/* llhttp stopped at the byte behind, within or after "HTTP/x.y". */
+static void explain_version(tide_request *r, size_t seen) {
+  size_t length;
+  const char *text = behind_target(r, seen, &length);
+  if (is_other_version(text, length))
     tide_request_fail(r, 505, "protocol version not supported");
   else
     tide_request_fail(r, 400, "malformed protocol version");
 }
+
+/* No "HTTP/" behind the target, or one that the method does not fit. Which
+ * protocol it is may not be told before some more bytes are here. */
+static void explain_protocol(tide_request *r, size_t seen) {
+  static const char *const others[] = {"RTSP/", "ICE/"};
+  size_t length;
+  const char *text = behind_target(r, seen, &length);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    size_t n = strlen(others[i]);
+    if (memcmp(text, others[i], length < n ? length : n) != 0)
+      continue;
+    r->undecided = HPE_INVALID_CONSTANT;
+    if (length >= n)
+      tide_request_fail(r, 505, "not HTTP");
+    return;
+  }
+  if (starts(text, length, "HTTP/"))
+    tide_request_fail(r, 501, "method not implemented");
+  tide_request_fail(r, 400, "malformed request line");
+}
+
+enum { METHOD_MAX = 64 };
 
 /* A method llhttp does not know may be a fine one: it is 501 once it turns out
  * to be a token and a space. Until then more bytes are awaited. */
@@ -55,11 +80,11 @@ static void explain_method(tide_request *r, size_t seen) {
     return;
   }
   size_t length = 0;
-  while (length < seen && is_token(text[length]))
+  while (length < seen && length < METHOD_MAX && is_token(text[length]))
     length++;
-  if (length == seen && length < 64)
-    r->odd_method = true;
-  else if (length > 0 && length < seen && text[length] == ' ')
+  if (length == seen && length < METHOD_MAX)
+    r->undecided = HPE_INVALID_METHOD;
+  else if (length > 0 && length < METHOD_MAX && text[length] == ' ')
     tide_request_fail(r, 501, "method not implemented");
   else
     tide_request_fail(r, 400, "malformed request line");
@@ -78,10 +103,10 @@ void tide_request_explain(tide_request *request, llhttp_errno_t error,
     tide_request_fail(request, 505, "HTTP/2 is not spoken here");
     break;
   case HPE_INVALID_CONSTANT:
-    /* "GET / RTSP/1.0": the method does not fit the protocol. */
     if (request->target_length > 0 && request->header_count == 0)
-      explain_version(request, seen);
-    tide_request_fail(request, 400, "malformed request line");
+      explain_protocol(request, seen);
+    else
+      tide_request_fail(request, 400, "malformed request line");
     break;
   default:
     tide_request_fail(request, 400, llhttp_errno_name(error));

@@ -18,6 +18,9 @@ void tide_http_limits_init(tide_http_limits *limits) {
 }
 
 bool tide_request_fail(tide_request *request, int status, const char *why) {
+  /* Also where the last byte was the wrong one: a handler that has read the
+   * body so far must not take it for the whole. */
+  request->done = false;
   if (request->status == 0) {
     request->status = status;
     request->why = why;
@@ -369,21 +372,30 @@ static tide_feed feed_body(tide_request *r, const char *data, size_t length,
   return TIDE_FEED_MORE;
 }
 
+/* What may say why: not the bytes behind those of a version, for which of them
+ * are here is chance. */
+static size_t stopped_at(const tide_request *r, llhttp_errno_t error,
+                         size_t seen) {
+  return error == HPE_INVALID_VERSION
+             ? offset_of(r, llhttp_get_error_pos(&r->parser))
+             : seen;
+}
+
 tide_feed tide_request_feed(tide_request *request, const char *data,
                             size_t length, size_t *used) {
-  llhttp_errno_t error = HPE_INVALID_METHOD;
+  llhttp_errno_t error = request->undecided;
   size_t seen = offset_of(request, data + length);
   *used = length;
   if (request->head_done)
     return feed_body(request, data, length, used);
-  if (!request->odd_method)
+  if (request->undecided == HPE_OK)
     error = llhttp_execute(&request->parser, data, length);
   if (error == HPE_PAUSED) {
     *used = (size_t)(llhttp_get_error_pos(&request->parser) - data);
     return after_pause(request, data + *used, *used);
   }
   if (error != HPE_OK || request->status != 0)
-    tide_request_explain(request, error, seen);
+    tide_request_explain(request, error, stopped_at(request, error, seen));
   if (request->status != 0 || head_is_hopeless(request, seen))
     return TIDE_FEED_FAIL;
   return TIDE_FEED_MORE;

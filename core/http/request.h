@@ -70,7 +70,7 @@ typedef struct tide_request {
   bool upgrade;
   bool head_done;
   bool done;
-  bool odd_method; /* not one of llhttp's: 501 once it is a token + SP */
+  llhttp_errno_t undecided; /* refused, but how depends on the next bytes */
   uint16_t target, target_length;
   uint16_t path, path_length;
   uint16_t query, query_length; /* without the question mark */
@@ -135,7 +135,9 @@ const char *tide_request_header(const tide_request *request, const char *name,
 /* Checks a complete head: Host, target, transfer coding, Expect. Sets the
  * derived fields; returns false after setting status and why. (head.c) */
 bool tide_request_check(tide_request *request);
-/* Turns an error of llhttp's into status and why. (head.c) */
+/* Turns an error of llhttp's into status and why, or notes it as undecided.
+ * What it says depends on the bytes from the beginning on, not on the pieces
+ * they came in. (head.c) */
 void tide_request_explain(tide_request *request, llhttp_errno_t error,
                           size_t seen);
 /* Sets status and why, unless set already; returns false. */

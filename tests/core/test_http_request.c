@@ -40,8 +40,17 @@ static const row rows[] = {
     {"HTTP/1.2", "GET / HTTP/1.2\r\n" H "\r\n", 505},
     {"HTTP/9.9", "GET / HTTP/9.9\r\n" H "\r\n", 505},
     {"long version", "GET / HTTP/4294967295.255\r\n" H "\r\n", 400},
+    {"other version, and more", "GET / HTTP/3.0x\r\n" H "\r\n", 505},
+    {"version of three digits", "GET / HTTP/1.10\r\n" H "\r\n", 400},
     {"RTSP", "DESCRIBE / RTSP/1.0\r\n" H "\r\n", 505},
     {"ICE", "SOURCE / ICE/1.0\r\n" H "\r\n", 505},
+    {"RTSP with GET", "GET / RTSP/1.0\r\n" H "\r\n", 505},
+    {"nearly RTSP", "GET / RTXP/1.0\r\n" H "\r\n", 400},
+    {"method of RTSP", "PLAY / HTTP/1.1\r\n" H "\r\n", 501},
+    {"endless method",
+     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA "
+     "/ HTTP/1.1\r\n" H "\r\n",
+     400},
     {"unknown method", "FOO / HTTP/1.1\r\n" H "\r\n", 501},
     {"lower-case method", "get / HTTP/1.1\r\n" H "\r\n", 501},
     {"method with a bad byte", "G@T / HTTP/1.1\r\n" H "\r\n", 400},
@@ -209,7 +218,8 @@ static void check_row(const row *it, result (*feed)(const char *, size_t),
                       const char *how) {
   result r = feed(it->text, strlen(it->text));
   tide_feed end = it->status == 0 ? TIDE_FEED_DONE : TIDE_FEED_FAIL;
-  if (r.status != it->status || r.end != end)
+  bool done = it->status == 0;
+  if (r.status != it->status || r.end != end || request.done != done)
     fail_msg("%s (%s): status %d, end %d (%s)", it->name, how, r.status,
              (int)r.end, request.why != NULL ? request.why : "");
 }
