@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that must hold: packages, two builds (normal, and with the address
-# and the undefined-behaviour sanitizer), lint, and all tests in both builds.
+# and the undefined-behaviour sanitizer), lint, half a minute of fuzzing, and all
+# tests in both builds.
 # The last lines are ctest's own for the normal build; any failure before it is
 # said once more after them.
 #
@@ -33,6 +34,7 @@ BUILD_DIR=build-asan scripts/build.sh -DCMAKE_BUILD_TYPE=Debug \
   -DTIDE_ASAN=ON -DTIDE_UBSAN=ON
 
 step lint scripts/lint.sh
+[[ $# -gt 0 ]] || step fuzzing scripts/fuzz.sh 30
 step "tests, sanitizer build" run_ctest build-asan "$@"
 step "tests, normal build" run_ctest build "$@"
 
