@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "http/http.h"
 #include "lua/arena.h"
 #include "lua/lua.h"
@@ -261,6 +262,8 @@ void tide_host__stop(tide_host *host, int code) {
 static void end_process(tide_host *host) {
   int code = host->exit_code;
   tide_native_exit_release(host);
+  if (host->control != NULL) /* its file would stay */
+    tide_control_unlisten(host->control);
   fflush(NULL);
   tide_log_flush(host->log, host->log_close_timeout);
 #ifdef TIDE_FULL_TEARDOWN
@@ -329,6 +332,8 @@ static void close_loop(tide_host *host) {
   if (host->http != NULL)
     tide_http_close(host->http);
   host->http = NULL; /* Lua that still runs finds the room closed */
+  tide_control_close(host->control);
+  host->control = NULL;
   if (host->signals != NULL)
     tide_signals_close(host->signals);
   if (host->clock.owner.magic == TIDE_OWNER_MAGIC)

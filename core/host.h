@@ -23,7 +23,8 @@
 #include "watchdog.h"
 #include "work.h"
 
-struct tide_http; /* core/http/http.h */
+struct tide_http;    /* core/http/http.h */
+struct tide_control; /* core/control.h */
 
 /* How the host came to its process; Lua sees the name. */
 typedef enum tide_mode {
@@ -59,6 +60,7 @@ struct tide_host {
   tide_signals *signals;     /* NULL without TIDE_SIGNALS */
   tide_notify *notify;
   struct tide_http *http;
+  struct tide_control *control; /* NULL before it is used */
 
   /* The pump: Lua's run queue, turned after whatever entered Lua. */
   uv_prepare_t prepare;

@@ -160,6 +160,12 @@ int tide_notify_send(tide_notify *notify, const char *lines) {
   return n < 0 ? -errno : 0;
 }
 
+void tide_notify_mute(tide_notify *notify) {
+  if (notify->fd >= 0)
+    close(notify->fd);
+  notify->fd = -1;
+}
+
 uint64_t tide_notify_watchdog_interval(const tide_notify *notify) {
   return notify->watchdog_interval;
 }

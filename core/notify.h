@@ -23,6 +23,8 @@ bool tide_notify_active(const tide_notify *notify);
 /* Sends lines ("READY=1\nSTATUS=..."), one datagram, without blocking. Returns
  * 0, or a negative errno. Without a socket: 0. */
 int tide_notify_send(tide_notify *notify, const char *lines);
+/* Sends nothing from now on: another process is the service. */
+void tide_notify_mute(tide_notify *notify);
 /* Half of WATCHDOG_USEC in ns when the watchdog is meant for us, else 0. */
 uint64_t tide_notify_watchdog_interval(const tide_notify *notify);
 

@@ -10,18 +10,31 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../unix_path.h"
 #include "internal.h"
 
 /* One place for what all failures have in common. */
 static int complain(const tide_listener *listener, char *error, size_t size,
-                    const char *where, int code) {
-  const char *hint = code == UV_EADDRINUSE
-                         ? " (another process has it; port = 0 picks a free "
-                           "one)"
-                         : "";
-  snprintf(error, size, "listener \"%s\": cannot bind %s: %s%s",
-           listener->options.name, where, uv_strerror(code), hint);
+                    const char *where, const char *hint, int code) {
+  snprintf(error, size, "listener \"%s\": cannot bind %s: %s%s%s%s",
+           listener->options.name, where, uv_strerror(code),
+           hint[0] != '\0' ? " (" : "", hint, hint[0] != '\0' ? ")" : "");
   return code;
+}
+
+static const char *tcp_hint(int code) {
+  switch (code) {
+  case UV_EADDRINUSE:
+    return "another process has it; port = 0 picks a free one";
+  case UV_EAFNOSUPPORT:
+    return "this machine has no IPv6";
+  case UV_EADDRNOTAVAIL:
+    return "no interface of this machine has that address";
+  case UV_EACCES:
+    return "ports below 1024 need a privilege";
+  default:
+    return "";
+  }
 }
 
 static void set(int fd, int level, int option, int value) {
@@ -65,6 +78,10 @@ static int open_tcp(tide_listener *listener, const struct addrinfo *address) {
   /* Inherited by accepted sockets: an answer is written whole, so there is
    * nothing to wait for. */
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  /* "::" takes IPv4 clients as well unless told not to, whatever the sysctl
+   * net.ipv6.bindv6only says. */
+  if (address->ai_family == AF_INET6)
+    set(fd, IPPROTO_IPV6, IPV6_V6ONLY, listener->options.v6_only);
   if (bind(fd, address->ai_addr, address->ai_addrlen) != 0) {
     int code = uv_translate_sys_error(errno);
     close(fd);
@@ -74,62 +91,68 @@ static int open_tcp(tide_listener *listener, const struct addrinfo *address) {
   return 0;
 }
 
-static int bind_tcp(tide_listener *listener, char *error, size_t size) {
+/* "127.0.0.1:8080", "[::1]:8080" */
+static void write_place(const tide_listener_options *options, char *where,
+                        size_t size) {
+  const char *host = options->host != NULL ? options->host : "*";
+  bool v6 = strchr(host, ':') != NULL;
+  snprintf(where, size, v6 ? "[%.120s]:%d" : "%.120s:%d", host, options->port);
+}
+
+int tide_listener__resolve(const tide_listener *listener,
+                           struct addrinfo **found, char *error, size_t size) {
   const tide_listener_options *options = &listener->options;
   struct addrinfo hints = {.ai_family = AF_UNSPEC,
                            .ai_socktype = SOCK_STREAM,
                            .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-  struct addrinfo *found = NULL;
   char port[16];
   char where[160];
   snprintf(port, sizeof port, "%d", options->port);
-  snprintf(where, sizeof where, "%.120s:%d",
-           options->host != NULL ? options->host : "*", options->port);
-  int code = getaddrinfo(options->host, port, &hints, &found);
-  if (code != 0) {
-    snprintf(error, size, "listener \"%s\": cannot resolve %s: %s",
-             options->name, where, gai_strerror(code));
-    return UV_EAI_NONAME;
-  }
+  write_place(options, where, sizeof where);
+  *found = NULL;
+  int code = getaddrinfo(options->host, port, &hints, found);
+  if (code == 0)
+    return 0;
+  snprintf(error, size, "listener \"%s\": cannot resolve %s: %s", options->name,
+           where, gai_strerror(code));
+  return UV_EAI_NONAME;
+}
+
+/* The first of its addresses that can be bound. */
+static int bind_tcp(tide_listener *listener, char *error, size_t size) {
+  struct addrinfo *found;
+  char where[160];
+  int code = tide_listener__resolve(listener, &found, error, size);
+  if (code != 0)
+    return code;
+  write_place(&listener->options, where, sizeof where);
   code = UV_EADDRNOTAVAIL;
   for (struct addrinfo *a = found; a != NULL && code != 0; a = a->ai_next)
     code = open_tcp(listener, a);
   freeaddrinfo(found);
-  return code == 0 ? 0 : complain(listener, error, size, where, code);
-}
-
-/* A socket file that nobody answers on is left over from a process that died;
- * one that is answered belongs to somebody. */
-static bool is_stale(const struct sockaddr_un *address) {
-  struct stat st;
-  if (lstat(address->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
-    return false;
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0)
-    return false;
-  bool refused =
-      connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
-      errno == ECONNREFUSED;
-  close(fd);
-  return refused;
+  return code == 0
+             ? 0
+             : complain(listener, error, size, where, tcp_hint(code), code);
 }
 
 static int bind_unix(tide_listener *listener, char *error, size_t size) {
   const char *path = listener->options.path;
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct sockaddr_un address;
   struct stat st;
-  if (strlen(path) >= sizeof address.sun_path)
-    return complain(listener, error, size, path, UV_ENAMETOOLONG);
-  memcpy(address.sun_path, path, strlen(path) + 1);
+  char why[160] = "";
+  int code = tide_unix_address(path, &address, why, sizeof why);
+  if (code == 0)
+    code = tide_unix_make_way(&address, why, sizeof why);
+  if (code != 0)
+    return complain(listener, error, size, path, why, code);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0)
-    return complain(listener, error, size, path, uv_translate_sys_error(errno));
-  if (is_stale(&address))
-    unlink(path);
+    return complain(listener, error, size, path, "",
+                    uv_translate_sys_error(errno));
   if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-    int code = uv_translate_sys_error(errno);
+    code = uv_translate_sys_error(errno);
     close(fd);
-    return complain(listener, error, size, path, code);
+    return complain(listener, error, size, path, "", code);
   }
   listener->fd = fd;
   if (stat(path, &st) == 0) {
@@ -150,6 +173,8 @@ static int adopt(tide_listener *listener, char *error, size_t size) {
              listener->options.name, fd);
     return UV_EINVAL;
   }
+  if (!listener->handed)
+    listener->inherited = true;
   listener->fd = fd;
   return 0;
 }
@@ -167,17 +192,19 @@ int tide_listener_bind(tide_listener *listener, char *error, size_t size) {
   if (code != 0)
     return code;
   note_address(listener);
-  return listener->options.early ? tide_listener_listen(listener, error, size)
-                                 : 0;
+  return listener->options.early && !listener->handed
+             ? tide_listener_listen(listener, error, size)
+             : 0;
 }
 
 void tide_listener__unlink(tide_listener *listener) {
   struct stat st;
   const char *path = listener->options.path;
-  if (path == NULL || listener->inode == 0 || listener->options.fd >= 0)
+  if (path == NULL || listener->inode == 0 || listener->inherited)
     return;
   /* A successor may have bound the path by now: then it is not ours. */
   if (stat(path, &st) == 0 && st.st_ino == listener->inode &&
       st.st_dev == listener->device)
     unlink(path);
+  listener->inode = 0; /* the number may be a successor's in a moment */
 }

@@ -44,8 +44,14 @@ void tide_exchange_remote(const tide_exchange *exchange, char *out,
                   sizeof host, port, sizeof port,
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return;
-  bool v6 = address.ss_family == AF_INET6;
-  snprintf(out, size, v6 ? "[%s]:%s" : "%s:%s", host, port);
+  /* An IPv4 client of a socket for both is "::ffff:192.0.2.1" there. */
+  static const char mapped[] = "::ffff:";
+  if (strncmp(host, mapped, sizeof mapped - 1) == 0 && strchr(host, '.'))
+    snprintf(out, size, "%s:%s", host + sizeof mapped - 1, port);
+  else if (address.ss_family == AF_INET6)
+    snprintf(out, size, "[%s]:%s", host, port);
+  else
+    snprintf(out, size, "%s:%s", host, port);
 }
 
 /* Once, only to a client that waits for it, and only while it is of use. */

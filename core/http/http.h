@@ -93,6 +93,7 @@ typedef struct tide_listener_options {
   bool manage; /* the management listener: health, no work accounts */
   bool health; /* /health* here too */
   bool reuse_port;
+  bool v6_only;               /* of host "::": IPv4 clients stay out */
   bool early;                 /* listens from bind on */
   bool reject_in_drain;       /* new requests get a 503 from the drain on */
   uint64_t idle_close_spread; /* ns; idle ones are closed over that time */
@@ -164,6 +165,38 @@ typedef struct tide_drain_report {
 
 void tide_listener_report(const tide_listener *listener,
                           tide_drain_report *out);
+
+/* ---- handover (handover.c) ------------------------------------------------
+ *
+ * A listening socket goes from one process to its successor, which gets a
+ * second descriptor of the same socket, and so of the same queue. */
+
+typedef struct tide_handover {
+  int fd;
+  const char *address;
+  bool inherited;  /* of systemd or a parent: not even ours to empty */
+  uint64_t inode;  /* of a Unix socket's path that is ours to unlink; else 0 */
+  uint64_t device; /* where that inode is */
+} tide_handover;
+
+/* How well a socket must fit what a listener declares. */
+typedef enum tide_fit {
+  TIDE_FIT_EXACT,   /* the address and the port */
+  TIDE_FIT_ADDRESS, /* a declared port 0 is any port */
+  TIDE_FIT_NAME,    /* nothing: it was declared by its name alone */
+} tide_fit;
+
+/* What a successor needs of it. False: there is no socket to hand over. */
+bool tide_listener_lend(const tide_listener *listener, tide_handover *out);
+/* Lets a listener that is not bound yet have this socket instead of one of its
+ * own. False: it does not fit, and the descriptor stays the caller's. */
+bool tide_listener_adopt(tide_listener *listener, const tide_handover *given,
+                         tide_fit fit);
+/* Stops accepting for a while, or goes on; the queue waits in the kernel. */
+void tide_listener_hold(tide_listener *listener, bool hold);
+/* The socket is the successor's from now on: an unbind only lets go of it. Or
+ * it is ours again. */
+void tide_listener_disown(tide_listener *listener, bool disown);
 
 /* Never more than the process may have descriptors, less 64. */
 void tide_http_set_max_connections(tide_http *http, uint32_t most);

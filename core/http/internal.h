@@ -164,6 +164,10 @@ typedef struct tide_listener {
   bool poll_open;
   bool listening;
   bool paused; /* too many connections, or no file descriptor left */
+  bool held;   /* while a successor is asked whether it accepts */
+  bool inherited; /* its queue is somebody else's: never gated, emptied, */
+                  /* shut down or unlinked */
+  bool handed;    /* from a process that we follow */
   bool is_unix;
   bool is_v6;
   uint64_t inode; /* of a Unix socket we made */
@@ -341,10 +345,17 @@ void tide_timeouts__sweep(tide_deadline *deadline);
 bool tide_listener__accept(tide_listener *listener, int most);
 void tide_listener__resume(tide_http *http);
 void tide_listener__close(tide_listener *listener);
+/* Polls the socket, unless something keeps it from accepting. */
+void tide_listener__watch(tide_listener *listener);
 void tide_listener__free(tide_listener *listener);
 
 /* bind.c: removes the path of a Unix socket, if it still is ours. */
 void tide_listener__unlink(tide_listener *listener);
+/* The addresses that the options ask for; a negative libuv error, with a
+ * sentence. The caller frees them with freeaddrinfo. */
+struct addrinfo;
+int tide_listener__resolve(const tide_listener *listener,
+                           struct addrinfo **found, char *error, size_t size);
 
 /* unbind.c: the next step of an unbind, when it is due. */
 void tide_unbind__tick(tide_listener *listener, uint64_t now);

@@ -239,6 +239,11 @@ static void on_ready(uv_poll_t *handle, int status, int events) {
     tide_listener__accept(handle->data, ACCEPTS_PER_TURN);
 }
 
+void tide_listener__watch(tide_listener *listener) {
+  if (listener->poll_open && !listener->paused && !listener->held)
+    uv_poll_start(&listener->poll, UV_READABLE, on_ready);
+}
+
 void tide_listener__resume(tide_http *http) {
   if (http->pause_until != 0 || http->closing ||
       http->connections >= http->max_connections)
@@ -247,7 +252,7 @@ void tide_listener__resume(tide_http *http) {
     if (!l->paused || !l->poll_open)
       continue;
     l->paused = false;
-    uv_poll_start(&l->poll, UV_READABLE, on_ready);
+    tide_listener__watch(l);
   }
 }
 
@@ -280,7 +285,7 @@ int tide_listener_listen(tide_listener *listener, char *error, size_t size) {
   http->handles++;
   listener->poll_open = true;
   listener->listening = true;
-  uv_poll_start(&listener->poll, UV_READABLE, on_ready);
+  tide_listener__watch(listener);
   return 0;
 }
 

@@ -119,11 +119,13 @@ void tide_unbind__tick(tide_listener *listener, uint64_t now) {
 void tide_listener_unbind(tide_listener *listener) {
   tide_http *http = listener->http;
   uint64_t now = tide_http__now(http);
+  if (listener->unbind == TIDE_UNBOUND)
+    tide_drain__told(listener, false); /* handed over by now */
   if (listener->unbind != TIDE_BOUND)
     return;
   listener->unbind = TIDE_EMPTYING;
   /* Never begun to listen, or the queue belongs to a successor. */
-  if (!listener->listening || listener->options.fd >= 0) {
+  if (!listener->listening || listener->inherited) {
     unbound(listener);
     return;
   }

@@ -221,6 +221,7 @@ static int add(lua_State *L) {
   opt_bool(L, "manage", &options.manage);
   opt_bool(L, "health", &options.health);
   opt_bool(L, "reuse_port", &options.reuse_port);
+  opt_bool(L, "v6_only", &options.v6_only);
   opt_bool(L, "early", &options.early);
   opt_bool(L, "reject_in_drain", &options.reject_in_drain);
   read_limits(L, &options);

@@ -46,6 +46,20 @@ static int open_core(lua_State *L) {
   return 1;
 }
 
+static int open_control(lua_State *L) {
+  tide_lua_open_control(L, tide_lua_host(L));
+  return 1;
+}
+
+/* What is made in C; NULL for all else. */
+static lua_CFunction native(const char *name) {
+  if (strncmp(name, "moontide.core", 13) != 0)
+    return NULL;
+  if (name[13] == '\0')
+    return open_core;
+  return strcmp(name + 13, ".control") == 0 ? open_control : NULL;
+}
+
 /* A searcher for moontide.*: before the others, so that a file of the script's
  * cannot come in between, and so that none of them first puts into words that
  * it has no such module. */
@@ -57,9 +71,10 @@ static int searcher(lua_State *L) {
   int rc;
   if (strncmp(name, "moontide", 8) != 0 || (name[8] != '\0' && name[8] != '.'))
     return 0;
-  if (strcmp(name, "moontide.core") == 0) {
+  lua_CFunction open = native(name);
+  if (open != NULL) {
     lua_pushlightuserdata(L, tide_lua_host(L));
-    lua_pushcclosure(L, open_core, 1);
+    lua_pushcclosure(L, open, 1);
     return 1;
   }
   if (strcmp(name, "moontide.init") == 0)

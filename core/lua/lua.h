@@ -68,6 +68,10 @@ void tide_lua_open_files(lua_State *L, tide_host *host);
 /* For package.preload: `moontide.core.digest`. */
 int tide_lua_open_digest(lua_State *L);
 
+/* `moontide.core.control`, a module of its own: nothing of it is needed at a
+ * start. */
+void tide_lua_open_control(lua_State *L, tide_host *host);
+
 /* The whole of `moontide.core`, left on the stack. */
 void tide_lua_open_core(lua_State *L, tide_host *host);
 

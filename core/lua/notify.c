@@ -22,6 +22,12 @@ static int notify_send(lua_State *L) {
   return 2;
 }
 
+/* Nothing is sent from now on. */
+static int notify_mute(lua_State *L) {
+  tide_notify_mute(tide_lua_host(L)->notify);
+  return 0;
+}
+
 /* Seconds between two WATCHDOG=1, 0: none are wanted. */
 static int notify_watchdog_interval(lua_State *L) {
   uint64_t interval = tide_notify_watchdog_interval(tide_lua_host(L)->notify);
@@ -53,6 +59,7 @@ void tide_lua_open_notify(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
       {"active", notify_active},
       {"send", notify_send},
+      {"mute", notify_mute},
       {"watchdog_interval", notify_watchdog_interval},
       {"listen_fds", notify_listen_fds},
       {NULL, NULL},

@@ -125,10 +125,22 @@ end
 
 -- ---- from sealed to ready -----------------------------------------------------------------------
 
+-- Others may find us from now on: who takes over, who looks in. It is no part of the start: a turn
+-- later, when the records of the start are out.
+local function open_control(http)
+  if core.host.mode ~= "process" or not (http and http.has_listener()) then return end
+  task.start({ name = "control socket", scope = task.pipeline, kind = "internal" }, function()
+    task.sleep(0)
+    require("moontide.control").open()
+  end)
+end
+
 local function become_ready()
   local http = package.loaded["moontide.http"]
+  local takeover = package.loaded["moontide.takeover"]
+  if takeover and not takeover.permission() then return end
   if http then
-    local ok, err = pcall(http.listen_all)
+    local ok, err = pcall(http.listen_all, true)
     if not ok then return failing.startup(record.text(err)) end
   end
   local background = package.loaded["moontide.background"]
@@ -137,7 +149,9 @@ local function become_ready()
   write(1, "lifecycle", "ready", "duration_ms",
     math.floor((core.clock.now() - M.started_at) * 1000 + 0.5))
   if core.notify.active() then require("moontide.systemd").ready() end
+  if takeover then takeover.done() end
   exit.watch_idle()
+  open_control(http)
 end
 
 local function startup_ended(outcome, run)
@@ -153,13 +167,19 @@ local function open_http()
   end
 end
 
--- Begins to rise; in a task.
-local function begin()
-  apply_config()
-  if core.notify.active() then require("moontide.systemd").watch() end
+local function rise()
   local ok, err = pcall(open_http)
   if not ok then return failing.refuse({ record.text(err) }, 1) end
   startup.start(require("moontide.settings").startup(), startup_ended)
+end
+
+-- Begins to rise; in a task. Who follows another process asks it for its sockets first.
+local function begin()
+  apply_config()
+  if core.notify.active() then require("moontide.systemd").watch() end
+  local takeover = package.loaded["moontide.takeover"]
+  if takeover then return takeover.claim(rise) end
+  rise()
 end
 
 --- Seals and begins to rise, unless a shutdown came first.

@@ -42,6 +42,7 @@ M.kinds = {
   ["script-end"] = { exit_code = 0 },
   ["exit"] = { exit_code = 0 },
   ["admin"] = { exit_code = 0 },
+  ["takeover"] = { exit_code = 0 },
   ["console"] = { exit_code = 0 },
   ["unknown"] = { exit_code = 0 },
 }

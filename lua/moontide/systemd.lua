@@ -31,8 +31,9 @@ local function keep_alive(interval)
 end
 
 --- Begins to answer the watchdog, each half interval; nothing without one.
-function M.watch()
-  local interval = core.notify.watchdog_interval()
+---@param interval number|nil seconds; default: what the environment says
+function M.watch(interval)
+  interval = interval or core.notify.watchdog_interval()
   if interval <= 0 or M.watching then return end
   M.watching = true
   send("WATCHDOG=1")
@@ -43,6 +44,12 @@ end
 --- A handler of SIGHUP begins; `ready` follows when it has ended.
 function M.reloading()
   send(("RELOADING=1\nMONOTONIC_USEC=%d"):format(core.host.hrtime() // 1000))
+end
+
+--- The service is another process from now on, or (`pid` is ours) this one again.
+---@param pid integer
+function M.main_pid(pid)
+  send(("MAINPID=%d"):format(pid))
 end
 
 function M.ready()

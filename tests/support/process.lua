@@ -20,7 +20,7 @@
 ---
 --- A started program finds in its environment: PORT (`app.port`, free, for the
 --- script's own listener), MOONTIDE_MANAGE__PORT (`app.manage_port`; not with
---- `manage = false`), MOONTIDE_STATE_DIR (in `app.dir`, a temporary directory),
+--- `manage = false`), MOONTIDE_STATE_DIR and RUNTIME_DIRECTORY (in `app.dir`, a temporary one),
 --- and what the test gives in `env`. The script is `app.dir/app.lua`. The program
 --- is $MOONTIDE unless `program` says another.
 ---
@@ -189,7 +189,9 @@ function M.start(options)
   local self = setmetatable({ pipes = {}, chunks = { stdout = {}, stderr = {} } }, Process)
   self.dir = options.dir or M.temp_dir()
   self.port = M.free_port()
-  local env = { PORT = self.port, MOONTIDE_STATE_DIR = self.dir .. "/state" }
+  local env = {
+    PORT = self.port, MOONTIDE_STATE_DIR = self.dir .. "/state", RUNTIME_DIRECTORY = self.dir,
+  }
   if options.manage ~= false then
     self.manage_port = M.free_port()
     env.MOONTIDE_MANAGE__PORT = self.manage_port

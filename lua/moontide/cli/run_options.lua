@@ -15,6 +15,11 @@ options:
                          may be repeated
   --startup-timeout T    total of the startup, the same as --set startup.timeout=T
   --shutdown-timeout T   total of the shutdown
+  --takeover[=required|=PID]
+                         follow the process of the same name: get its
+                         listening sockets, and serve once ready, while it
+                         drains. Nobody there: a plain start; with required,
+                         or a PID, exit code 69
   --init=auto|on|off     be an init for the process (auto: when it is PID 1)
   --help                 print this
 
@@ -22,9 +27,11 @@ examples:
   moontide app.lua
   moontide run --set manage.port=9000 --set log.level=debug app.lua --verbose
   moontide --init=on --shutdown-timeout 25s app.lua
+  moontide --takeover app.lua             instead of the one that runs
 
 Exit codes: 0 clean, 1 failed or a total was exceeded, 64 wrong command line,
-78 the script or its settings cannot be used, 130 forced by SIGINT.
+69 the takeover was refused, 78 the script or its settings cannot be used,
+130 forced by SIGINT.
 ]]
 
 local INIT_MODES = { auto = true, on = true, off = true }
@@ -52,8 +59,18 @@ local OPTIONS = {
   end,
 }
 
+-- Its value, if it has one, stands behind the `=`: the next word is the script.
+local function takeover(value)
+  local mode = value or "auto"
+  if mode ~= "auto" and mode ~= "required" then mode = math.tointeger(tonumber(value)) end
+  if not mode then
+    return ("--takeover takes required or the number of a process, not \"%s\""):format(value)
+  end
+  require("moontide.takeover").mode = mode
+end
+
 local function unknown_option(word)
-  local names = { "--help" }
+  local names = { "--help", "--takeover" }
   for name in pairs(OPTIONS) do names[#names + 1] = name end
   table.sort(names)
   return require("moontide.suggest").unknown("option", word, names)
@@ -68,6 +85,10 @@ function M.read(argv, at)
   local word = argv[at]
   local name, value = word:match("^(%-%-[^=]+)=(.*)$")
   name = name or word
+  if name == "--takeover" then
+    local problem = takeover(value)
+    return not problem and at + 1 or nil, problem
+  end
   local option = OPTIONS[name]
   if not option then return nil, unknown_option(name) end
   if not value then

@@ -46,6 +46,9 @@ M.keys = {
   { "console.path", "text" },
   { "console.uids", "integers" },
 
+  { "control.socket", "boolean", true },
+  { "control.dir", "text" },
+
   { "report.dir", "text" },
   { "report.keep", "integer", 10, { 0, 1000000 } },
 

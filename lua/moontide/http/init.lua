@@ -21,7 +21,8 @@ M.servers = {}
 
 local OPTIONS = {
   name = "string", host = "string", port = "integer", path = "string", fd = "string",
-  accept = "string", reuseport = "boolean", reject_in_drain = "boolean", backlog = "integer",
+  accept = "string", reuseport = "boolean", v6only = "boolean", reject_in_drain = "boolean",
+  backlog = "integer",
   limits = "table", timeouts = "table", stream_grace = "duration", handler_timeout = "duration",
   cancel_on_disconnect = "boolean", idle_close_spread = "duration", linger_adaptive = "boolean",
 }
@@ -71,6 +72,24 @@ local function check_part(part, name, known)
   end
 end
 
+-- Options that go only with some others.
+local function check_places(opts)
+  if not (opts.port or opts.path or opts.fd) then
+    error("tide.http.listen: one of port, path and fd says where to listen", 4)
+  end
+  if opts.reuseport and not opts.port then
+    error("tide.http.listen: reuseport is for a port; a Unix socket and an inherited one have one "
+      .. "holder", 4)
+  end
+  if opts.reuseport and opts.accept == "early" then
+    error("tide.http.listen: a reuseport listener takes traffic only from ready on, so accept = "
+      .. "\"early\" does not go with it", 4)
+  end
+  if opts.v6only ~= nil and not (opts.host or ""):find(":", 1, true) then
+    error("tide.http.listen: v6only is for an IPv6 host, such as host = \"::\"", 4)
+  end
+end
+
 local function check(opts)
   if type(opts) ~= "table" then error("tide.http.listen: a table of options is wanted", 3) end
   check_types(opts)
@@ -79,9 +98,7 @@ local function check(opts)
   if opts.port and (opts.port < 0 or opts.port > 65535) then
     error(("tide.http.listen: port %d is not between 0 and 65535"):format(opts.port), 3)
   end
-  if not (opts.port or opts.path or opts.fd) then
-    error("tide.http.listen: one of port, path and fd says where to listen", 3)
-  end
+  check_places(opts)
   if opts.accept and opts.accept ~= "early" and opts.accept ~= "ready" then
     error(("tide.http.listen: accept is \"early\" or \"ready\", not %q"):format(opts.accept), 3)
   end
@@ -102,7 +119,7 @@ local function for_core(opts)
   return {
     name = opts.name, host = not (opts.path or opts.fd) and (opts.host or "127.0.0.1") or nil,
     port = opts.port, path = opts.path, backlog = opts.backlog, reuse_port = opts.reuseport,
-    early = opts.accept == "early", reject_in_drain = opts.reject_in_drain,
+    v6_only = opts.v6only, early = opts.accept == "early", reject_in_drain = opts.reject_in_drain,
   }
 end
 
@@ -133,7 +150,6 @@ local function settings(opts)
   all.idle_close_spread = spread(opts)
   all.backlog = opts.backlog or config.get("limits.backlog")
   all.health = config.get("manage") == "api"
-  if opts.fd then all.fd = inherited(opts.fd) end
   return all
 end
 
@@ -176,10 +192,21 @@ local function limit_handlers(server)
   end
 end
 
+-- The process that we follow, if there is one.
+local function predecessor()
+  local takeover = package.loaded["moontide.takeover"]
+  return takeover and takeover.following and takeover
+end
+
 local function bind(server)
+  local takeover = predecessor()
+  local given = settings(server.opts)
   server:compose()
   limit_handlers(server)
-  http.configure(server.listener, settings(server.opts))
+  if not (takeover and takeover.adopt(server)) and server.opts.fd then
+    given.fd = inherited(server.opts.fd)
+  end
+  http.configure(server.listener, given)
   must(http.bind(server.listener))
   server.bound = true
   core.log.write(0, "http", "bound", "listener", server.name, "address", (server:address()))
@@ -203,10 +230,12 @@ end
 
 ---@class moontide.ListenOptions
 ---@field name string|nil default "http"
----@field host string|nil default 127.0.0.1
+---@field host string|nil default 127.0.0.1; "::" is all interfaces, for IPv4 clients as well
+---@field v6only boolean|nil with host "::": no IPv4 clients
 ---@field port integer|nil 0: any free one
 ---@field path string|nil of a Unix socket
 ---@field fd string|nil name of an inherited socket
+---@field reuseport boolean|nil other processes of this user may listen there, too
 ---@field accept "early"|"ready"|nil
 ---@field limits table|nil
 ---@field timeouts table|nil
@@ -254,11 +283,18 @@ function M.error(status, message)
   require("moontide.http.exchange").raise(status, message)
 end
 
---- Accepts connections from now on; again harmless.
-function M.listen_all()
+--- Accepts connections from now on; again harmless. Where another process serves until we are
+--- ready (`reuseport`, a takeover), only when that is so.
+---@param ready boolean|nil
+function M.listen_all(ready)
   M.bind_all()
   M.opened = true
-  for _, server in ipairs(M.servers) do listen(server) end
+  local waits = predecessor() and not ready
+  for _, server in ipairs(M.servers) do
+    if ready or not (waits or server.opts.reuseport) then listen(server) end
+  end
+  local manage = package.loaded["moontide.http.manage"]
+  if ready and manage then manage.listen() end
 end
 
 --- Whether an application listener is declared.

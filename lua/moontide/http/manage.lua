@@ -17,19 +17,33 @@ local function declare(server)
   end
 end
 
---- Opens it; raises when its port is in use.
+local function must(step, server)
+  local ok, message = step(server.listener)
+  if not ok then error(message .. "; manage.port and manage.host say where it goes", 0) end
+end
+
+--- Opens it; raises when its port is in use. One that a process we follow still answers on is left
+--- to it until `listen`: probes would see us start.
 function M.open()
   if M.server then return end
   local server = servers.new {
     name = "manage", host = config.get("manage.host"), port = config.get("manage.port"),
     manage = true, health = true,
   }
+  local takeover = package.loaded["moontide.takeover"]
+  local handed = takeover and takeover.adopt(server, true)
   declare(server)
-  for _, step in ipairs { http.bind, http.listen } do
-    local ok, message = step(server.listener)
-    if not ok then error(message .. "; manage.port and manage.host say where it goes", 0) end
-  end
+  must(http.bind, server)
   M.server = server
+  if not handed then M.listen() end
+end
+
+--- Answers from now on; again harmless.
+function M.listen()
+  local server = M.server
+  if not server or server.listening then return end
+  must(http.listen, server)
+  server.listening = true
   core.log.write(1, "http", "management listener", "address", (server:address()))
 end
 

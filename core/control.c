@@ -1,0 +1,331 @@
+#include "control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control_inside.h"
+
+/* ---- connections -----------------------------------------------------------
+ */
+
+static control_conn *find(const tide_control *control, uint32_t id) {
+  control_conn *conn = control->conns;
+  while (conn != NULL && conn->id != id)
+    conn = conn->next;
+  return conn;
+}
+
+static void release(tide_control *control) {
+  if (--control->handles == 0 && control->closing)
+    free(control);
+}
+
+static void on_conn_closed(uv_handle_t *handle) {
+  control_conn *conn = handle->data;
+  tide_control *control = conn->control;
+  free(conn->in);
+  free(conn->out);
+  free(conn);
+  release(control);
+}
+
+static void end_conn(control_conn *conn) {
+  control_conn **at = &conn->control->conns;
+  while (*at != conn)
+    at = &(*at)->next;
+  *at = conn->next;
+  conn->control->conn_count--;
+  for (size_t i = 0; i < conn->fd_count; i++)
+    close(conn->fds[i]);
+  uv_close((uv_handle_t *)&conn->poll, on_conn_closed);
+  close(conn->fd);
+  conn->fd = -1; /* a loop over it ends here */
+}
+
+static void lost(control_conn *conn) {
+  tide_control *control = conn->control;
+  uint32_t id = conn->id;
+  end_conn(conn);
+  if (control->handlers.closed != NULL)
+    control->handlers.closed(control->handlers.arg, id);
+}
+
+/* Hands over each whole line. A handler may end the connection, or all. */
+static void deliver(control_conn *conn) {
+  tide_control *control = conn->control;
+  uint32_t id = conn->id;
+  char *end;
+  while ((end = memchr(conn->in, '\n', conn->in_length)) != NULL) {
+    size_t length = (size_t)(end - conn->in);
+    char *line = malloc(length + 1);
+    if (line == NULL) {
+      lost(conn);
+      return;
+    }
+    memcpy(line, conn->in, length);
+    conn->in_length -= length + 1;
+    memmove(conn->in, end + 1, conn->in_length);
+    if (control->handlers.line != NULL)
+      control->handlers.line(control->handlers.arg, id, line, length);
+    free(line);
+    if (control->closing || find(control, id) == NULL)
+      return;
+  }
+}
+
+static bool make_room(control_conn *conn) {
+  size_t capacity = conn->in_capacity;
+  if (conn->in_length < capacity)
+    return true;
+  if (capacity >= TIDE_CONTROL_LINE)
+    return false;
+  capacity = capacity == 0 ? 4096 : capacity * 2;
+  char *grown = realloc(conn->in, capacity);
+  if (grown == NULL)
+    return false;
+  conn->in = grown;
+  conn->in_capacity = capacity;
+  return true;
+}
+
+/* More than there is room for would be closed by the kernel, and the two sides
+ * would count differently: then it is over. */
+static bool keep_fds(control_conn *conn, struct msghdr *message) {
+  bool whole = (message->msg_flags & MSG_CTRUNC) == 0;
+  for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL;
+       c = CMSG_NXTHDR(message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+      continue;
+    size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+      int fd;
+      memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      if (conn->fd_count < TIDE_CONTROL_FDS) {
+        conn->fds[conn->fd_count++] = fd;
+      } else {
+        close(fd);
+        whole = false;
+      }
+    }
+  }
+  return whole;
+}
+
+static ssize_t receive(control_conn *conn) {
+  _Alignas(
+      struct cmsghdr) char control[CMSG_SPACE(TIDE_CONTROL_FDS * sizeof(int))];
+  struct iovec part = {conn->in + conn->in_length,
+                       conn->in_capacity - conn->in_length};
+  struct msghdr message = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = control,
+                           .msg_controllen = sizeof control};
+  ssize_t got = recvmsg(conn->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (got > 0 && !keep_fds(conn, &message))
+    return 0;
+  return got;
+}
+
+static void read_some(control_conn *conn) {
+  if (!make_room(conn)) {
+    lost(conn);
+    return;
+  }
+  ssize_t got = receive(conn);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    return;
+  if (got <= 0) {
+    lost(conn);
+    return;
+  }
+  conn->in_length += (size_t)got;
+  deliver(conn);
+}
+
+static void poll_conn(control_conn *conn);
+
+static void write_some(control_conn *conn) {
+  ssize_t sent =
+      send(conn->fd, conn->out, conn->out_length, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+    lost(conn);
+    return;
+  }
+  if (sent > 0) {
+    conn->out_length -= (size_t)sent;
+    memmove(conn->out, conn->out + sent, conn->out_length);
+  }
+  poll_conn(conn);
+}
+
+static void on_conn_ready(uv_poll_t *handle, int status, int events) {
+  control_conn *conn = handle->data;
+  uint32_t id = conn->id;
+  tide_control *control = conn->control;
+  if (status != 0) {
+    lost(conn);
+    return;
+  }
+  if (events & UV_READABLE)
+    read_some(conn);
+  if ((events & UV_WRITABLE) && !control->closing && find(control, id) == conn)
+    write_some(conn);
+}
+
+static void poll_conn(control_conn *conn) {
+  int events = UV_READABLE | (conn->out_length > 0 ? UV_WRITABLE : 0);
+  uv_poll_start(&conn->poll, events, on_conn_ready);
+}
+
+control_conn *tide_control__add(tide_control *control, int fd) {
+  control_conn *conn = calloc(1, sizeof *conn);
+  if (conn == NULL || uv_poll_init(control->loop, &conn->poll, fd) != 0) {
+    free(conn);
+    close(fd);
+    return NULL;
+  }
+  conn->owner = (tide_owner){TIDE_OWNER_MAGIC, "control connection"};
+  conn->control = control;
+  conn->fd = fd;
+  conn->id = ++control->last_id;
+  conn->poll.data = conn;
+  conn->next = control->conns;
+  control->conns = conn;
+  control->conn_count++;
+  control->handles++;
+  uv_unref((uv_handle_t *)&conn->poll);
+  poll_conn(conn);
+  return conn;
+}
+
+bool tide_control_peer(const tide_control *control, uint32_t id, uid_t *uid,
+                       pid_t *pid) {
+  struct ucred peer;
+  socklen_t length = sizeof peer;
+  const control_conn *conn = find(control, id);
+  if (conn == NULL ||
+      getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+    return false;
+  *uid = peer.uid;
+  *pid = peer.pid;
+  return true;
+}
+
+/* ---- sending ---------------------------------------------------------------
+ */
+
+static ssize_t send_now(int to, const char *data, size_t length, const int *fds,
+                        size_t count) {
+  _Alignas(
+      struct cmsghdr) char control[CMSG_SPACE(TIDE_CONTROL_FDS * sizeof(int))];
+  struct iovec part = {(char *)(uintptr_t)data, length};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (count > 0) {
+    memset(control, 0, sizeof control);
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(count * sizeof *fds);
+    memcpy(CMSG_DATA(c), fds, count * sizeof *fds);
+  }
+  return sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static int queue(control_conn *conn, const char *data, size_t length) {
+  char *grown = realloc(conn->out, conn->out_length + length);
+  if (grown == NULL)
+    return UV_ENOMEM;
+  conn->out = grown;
+  memcpy(conn->out + conn->out_length, data, length);
+  conn->out_length += length;
+  poll_conn(conn);
+  return 0;
+}
+
+/* Descriptors go with the first byte, so that one cannot come without the
+ * other; behind bytes that wait they would overtake them. */
+int tide_control_send(tide_control *control, uint32_t id, const char *data,
+                      size_t length, const int *fds, size_t count) {
+  control_conn *conn = find(control, id);
+  ssize_t sent = 0;
+  if (conn == NULL)
+    return UV_ENOTCONN;
+  if (count > TIDE_CONTROL_FDS)
+    return UV_E2BIG;
+  if (conn->out_length > 0 && count > 0)
+    return UV_EAGAIN;
+  if (conn->out_length == 0) {
+    sent = send_now(conn->fd, data, length, fds, count);
+    if (sent < 0 && (count > 0 || (errno != EAGAIN && errno != EINTR)))
+      return uv_translate_sys_error(errno);
+    if (sent < 0)
+      sent = 0;
+  }
+  if ((size_t)sent == length)
+    return 0;
+  return queue(conn, data + sent, length - (size_t)sent);
+}
+
+size_t tide_control_take(tide_control *control, uint32_t id, int *fds,
+                         size_t most) {
+  control_conn *conn = find(control, id);
+  if (conn == NULL)
+    return 0;
+  size_t count = conn->fd_count < most ? conn->fd_count : most;
+  memcpy(fds, conn->fds, count * sizeof *fds);
+  conn->fd_count -= count;
+  memmove(conn->fds, conn->fds + count, conn->fd_count * sizeof *fds);
+  return count;
+}
+
+void tide_control_end(tide_control *control, uint32_t id) {
+  control_conn *conn = find(control, id);
+  if (conn != NULL)
+    end_conn(conn);
+}
+
+/* ---- the room --------------------------------------------------------------
+ */
+
+int tide_control_open(tide_control **out, uv_loop_t *loop,
+                      const tide_control_handlers *handlers) {
+  tide_control *control = calloc(1, sizeof *control);
+  *out = control;
+  if (control == NULL)
+    return UV_ENOMEM;
+  control->owner = (tide_owner){TIDE_OWNER_MAGIC, "control socket"};
+  control->loop = loop;
+  control->handlers = *handlers;
+  control->fd = -1;
+  return 0;
+}
+
+static void on_poll_closed(uv_handle_t *handle) {
+  release(handle->data);
+}
+
+void tide_control_unlisten(tide_control *control) {
+  if (control->fd < 0)
+    return;
+  uv_close((uv_handle_t *)&control->poll, on_poll_closed);
+  tide_control__unlink(control);
+  close(control->fd);
+  control->fd = -1;
+}
+
+void tide_control_close(tide_control *control) {
+  if (control == NULL)
+    return;
+  memset(&control->handlers, 0, sizeof control->handlers);
+  while (control->conns != NULL)
+    end_conn(control->conns);
+  tide_control_unlisten(control);
+  control->closing = true;
+  if (control->handles == 0)
+    free(control);
+}

@@ -1,0 +1,68 @@
+/* control: Unix sockets by which processes of one user talk to a host.
+ *
+ * Mechanism only: a socket that only its owner can reach, who is at the other
+ * end, lines in both directions, and descriptors that travel with them. What
+ * the lines say is Lua's (lua/moontide/control.lua). The room is made when it
+ * is first used; its handles keep no loop alive. [loop]
+ */
+#ifndef TIDE_CONTROL_H
+#define TIDE_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+typedef struct tide_control tide_control;
+
+enum {
+  TIDE_CONTROL_LINE = 1 << 20, /* longer ones close the connection */
+  TIDE_CONTROL_FDS = 64,       /* with one line */
+  TIDE_CONTROL_CONNS = 16,     /* clients at once; more are closed at once */
+};
+
+/* Connections are named by numbers that never come again, so that a stale one
+ * is harmless. */
+typedef struct tide_control_handlers {
+  void *arg;
+  void (*accepted)(void *arg, uint32_t id, uid_t uid, pid_t pid);
+  void (*line)(void *arg, uint32_t id, const char *text, size_t length);
+  /* The other side is gone; not called after tide_control_end. */
+  void (*closed)(void *arg, uint32_t id);
+} tide_control_handlers;
+
+/* Makes the room; opens nothing. 0 or UV_ENOMEM. */
+int tide_control_open(tide_control **out, uv_loop_t *loop,
+                      const tide_control_handlers *handlers);
+/* Closes everything. The memory goes with the last close callback; the caller
+ * runs the loop dry. */
+void tide_control_close(tide_control *control);
+
+/* Whether the directory is one that nobody else can reach into; `make`: it is
+ * made if need be. 0, or a negative libuv error with a sentence. */
+int tide_control_directory(const char *path, bool make, char *error,
+                           size_t size);
+/* Listens in such a directory. 0, or a negative libuv error with a sentence. */
+int tide_control_listen(tide_control *control, const char *directory,
+                        const char *file, char *error, size_t size);
+/* Listens no longer, and removes the file if it still is ours. */
+void tide_control_unlisten(tide_control *control);
+
+/* Connects. 0, or a negative libuv error: UV_ECONNREFUSED is a file that was
+ * left behind. */
+int tide_control_connect(tide_control *control, const char *path, uint32_t *id);
+/* Who is at the other end. False: there is no such connection. */
+bool tide_control_peer(const tide_control *control, uint32_t id, uid_t *uid,
+                       pid_t *pid);
+/* Sends bytes (a line, with its end), and descriptors, which stay the caller's.
+ * 0, or a negative libuv error. */
+int tide_control_send(tide_control *control, uint32_t id, const char *data,
+                      size_t length, const int *fds, size_t count);
+/* Descriptors that have come; they are the caller's from now on. */
+size_t tide_control_take(tide_control *control, uint32_t id, int *fds,
+                         size_t most);
+/* Closes a connection. */
+void tide_control_end(tide_control *control, uint32_t id);
+
+#endif

@@ -1,0 +1,192 @@
+/* control_listen: the socket of a host that others find by its file.
+ *
+ * The directory is the first gate: it must be ours, and nobody else may enter
+ * it. The file's mode is the second, who connects (SO_PEERCRED) the third.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control_inside.h"
+#include "unix_path.h"
+
+enum { ACCEPTS_PER_TURN = 8, LOCK_TRIES = 20 };
+
+static int fail(char *error, size_t size, const char *what, const char *where,
+                const char *why, int code) {
+  snprintf(error, size, "%s %s: %s", what, where,
+           why[0] != '\0' ? why : uv_strerror(code));
+  return code;
+}
+
+int tide_control_directory(const char *path, bool make, char *error,
+                           size_t size) {
+  struct stat st;
+  char why[128];
+  if (make && mkdir(path, S_IRWXU) != 0 && errno != EEXIST)
+    return fail(error, size, "cannot make the directory", path, "",
+                uv_translate_sys_error(errno));
+  if (lstat(path, &st) != 0)
+    return fail(error, size, "the directory", path, "",
+                uv_translate_sys_error(errno));
+  if (!S_ISDIR(st.st_mode))
+    return fail(error, size, "the directory", path, "is not a directory",
+                UV_ENOTDIR);
+  snprintf(why, sizeof why, "belongs to user %u, not to user %u",
+           (unsigned)st.st_uid, (unsigned)geteuid());
+  if (st.st_uid != geteuid())
+    return fail(error, size, "the directory", path, why, UV_EPERM);
+  snprintf(why, sizeof why, "its mode is %04o: others can enter it, not 0700",
+           (unsigned)(st.st_mode & 07777));
+  if ((st.st_mode & 077) != 0)
+    return fail(error, size, "the directory", path, why, UV_EPERM);
+  return 0;
+}
+
+/* Those who bind in the directory do it one after the other: what one has found
+ * left behind, another may have bound before it is removed. The lock is held
+ * for microseconds. */
+static int lock(const char *directory) {
+  char path[4096];
+  struct timespec pause = {.tv_nsec = 1000000};
+  snprintf(path, sizeof path, "%s/.lock", directory);
+  int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0)
+    return uv_translate_sys_error(errno);
+  for (int i = 0; i < LOCK_TRIES; i++) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+      return fd;
+    nanosleep(&pause, NULL);
+  }
+  close(fd);
+  return UV_EBUSY;
+}
+
+static int open_socket(const struct sockaddr_un *address) {
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0)
+    return uv_translate_sys_error(errno);
+  /* The mode that the file will have; a umask would be the whole process's. */
+  if (fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
+      bind(fd, (const struct sockaddr *)address, sizeof *address) != 0 ||
+      listen(fd, TIDE_CONTROL_CONNS) != 0) {
+    int code = uv_translate_sys_error(errno);
+    close(fd);
+    return code;
+  }
+  return fd;
+}
+
+static void on_ready(uv_poll_t *handle, int status, int events) {
+  tide_control *control = handle->data;
+  (void)events;
+  for (int i = 0; status == 0 && i < ACCEPTS_PER_TURN && control->fd >= 0;
+       i++) {
+    struct ucred peer = {0};
+    socklen_t length = sizeof peer;
+    int fd = accept4(control->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+      return;
+    if (control->conn_count >= TIDE_CONTROL_CONNS ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+      close(fd);
+      continue;
+    }
+    control_conn *conn = tide_control__add(control, fd);
+    if (conn != NULL && control->handlers.accepted != NULL)
+      control->handlers.accepted(control->handlers.arg, conn->id, peer.uid,
+                                 peer.pid);
+  }
+}
+
+static int watch(tide_control *control, int fd) {
+  int code = uv_poll_init(control->loop, &control->poll, fd);
+  if (code != 0)
+    return code;
+  control->fd = fd;
+  control->poll.data = control;
+  control->handles++;
+  uv_unref((uv_handle_t *)&control->poll);
+  uv_poll_start(&control->poll, UV_READABLE, on_ready);
+  return 0;
+}
+
+/* Under the lock. */
+static int bind_there(tide_control *control, char *why, size_t size) {
+  struct stat st;
+  int code = tide_unix_make_way(&control->at, why, size);
+  int fd = code == 0 ? open_socket(&control->at) : code;
+  if (fd < 0)
+    return fd;
+  if (stat(control->at.sun_path, &st) == 0) {
+    control->inode = st.st_ino;
+    control->device = st.st_dev;
+  }
+  code = watch(control, fd);
+  if (code != 0) {
+    tide_control__unlink(control);
+    close(fd);
+  }
+  return code;
+}
+
+int tide_control_listen(tide_control *control, const char *directory,
+                        const char *file, char *error, size_t size) {
+  char path[4096];
+  char why[256] = "";
+  snprintf(path, sizeof path, "%s/%s", directory, file);
+  if (control->fd >= 0)
+    return fail(error, size, "control socket", path, "there is one already",
+                UV_EALREADY);
+  int code = tide_control_directory(directory, true, error, size);
+  if (code != 0)
+    return code;
+  code = tide_unix_address(path, &control->at, why, sizeof why);
+  if (code == 0) {
+    int held = lock(directory);
+    code = held < 0 ? held : bind_there(control, why, sizeof why);
+    if (held >= 0)
+      close(held);
+  }
+  return code == 0 ? 0
+                   : fail(error, size, "cannot open the control socket", path,
+                          why, code);
+}
+
+/* As long as the socket is open, no other file can get its inode. */
+void tide_control__unlink(tide_control *control) {
+  struct stat st;
+  if (control->inode != 0 && stat(control->at.sun_path, &st) == 0 &&
+      st.st_ino == control->inode && st.st_dev == control->device)
+    unlink(control->at.sun_path);
+  control->inode = 0;
+}
+
+int tide_control_connect(tide_control *control, const char *path,
+                         uint32_t *id) {
+  struct sockaddr_un address;
+  char why[128];
+  int code = tide_unix_address(path, &address, why, sizeof why);
+  if (code != 0)
+    return code;
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0)
+    return uv_translate_sys_error(errno);
+  /* Between Unix sockets it is there at once, or not at all. */
+  if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+    code = uv_translate_sys_error(errno);
+    close(fd);
+    return code;
+  }
+  control_conn *conn = tide_control__add(control, fd);
+  if (conn == NULL)
+    return UV_ENOMEM;
+  *id = conn->id;
+  return 0;
+}

@@ -1,0 +1,232 @@
+--- The control socket: how other processes of the same user reach this one.
+--
+-- A Unix socket in a directory that nobody else can enter, named NAME-PID.sock, so that a name
+-- finds its processes. Both sides speak JSON, an object a line: `type` says what it is, a reply has
+-- the `id` of its request. What can be asked for is in `M.serves`; a takeover is the first of it.
+
+local core = require "moontide.core"
+local config = require "moontide.config"
+local json = require "moontide.json"
+local native = require "moontide.core.control"
+local task = require "moontide.task"
+
+local write = core.log.write
+
+local M = {
+  --- What both sides of a takeover must agree on.
+  PROTOCOL = 1,
+}
+
+-- ---- links --------------------------------------------------------------------------------------
+
+---@class moontide.Link a connection to another process
+---@field id integer of the core
+---@field uid integer
+---@field pid integer
+---@field on_message fun(link: moontide.Link, message: table) what is no reply
+---@field on_closed fun(link: moontide.Link)|nil the other side is gone
+---@field closed boolean|nil
+local Link = {}
+Link.__index = Link
+
+local links = {} -- by id
+
+local function new_link(id, uid, pid)
+  local link = setmetatable({ id = id, uid = uid, pid = pid, asked = 0, waiters = {} }, Link)
+  links[id] = link
+  return link
+end
+
+-- Whoever waits for an answer will get none.
+local function forget(link)
+  links[link.id] = nil
+  link.closed = true
+  for _, waiter in pairs(link.waiters) do waiter:wake(nil) end
+end
+
+--- Sends a message, and descriptors with it. False when the other side is gone.
+---@param message table
+---@param fds integer[]|nil they stay ours
+---@return boolean
+function Link:send(message, fds)
+  return not self.closed and native.send(self.id, json.encode(message) .. "\n", fds) == true
+end
+
+--- Sends a request and waits for the reply.
+---@async
+---@param message table
+---@param seconds number
+---@return table|nil reply
+---@return string|nil why "closed" or "timeout"
+function Link:ask(message, seconds)
+  self.asked = self.asked + 1
+  local id, waiter = self.asked, task.waiter("an answer of process " .. self.pid)
+  message.id = id
+  self.waiters[id] = waiter
+  if not self:send(message) then return nil, "closed" end
+  local ok, reply = pcall(task.timeout, seconds, function() return waiter:wait() end)
+  self.waiters[id] = nil
+  if ok and reply then return reply end
+  return nil, ok and "closed" or "timeout"
+end
+
+--- Closes it; again harmless. `on_closed` is not called.
+function Link:close()
+  if self.closed then return end
+  forget(self)
+  native.finish(self.id)
+end
+
+--- Descriptors that have come; they are the caller's.
+---@return integer[]
+function Link:take()
+  return self.closed and {} or native.take(self.id)
+end
+
+local function hear(link, text)
+  local message = json.decode(text)
+  if type(message) ~= "table" then
+    link:send { type = "error", message = "a JSON object a line is wanted" }
+    return link:close()
+  end
+  local waiter = message.id and link.waiters[message.id]
+  if waiter then return waiter:wake(message) end
+  link.on_message(link, message)
+end
+
+-- What another process sends must not end this one.
+local function guarded(link, fn, ...)
+  local ok, err = pcall(fn, ...)
+  if ok then return end
+  write(3, "control", "a message could not be worked on: " .. tostring(err), "pid", link.pid)
+  link:close()
+end
+
+local function on_line(id, text)
+  local link = links[id]
+  if link then guarded(link, hear, link, text) end
+end
+
+local function on_closed(id)
+  local link = links[id]
+  if not link then return end
+  forget(link)
+  if link.on_closed then guarded(link, link.on_closed, link) end
+end
+
+-- ---- serving ------------------------------------------------------------------------------------
+
+local function hello(link, message)
+  local takeover = require "moontide.takeover_offer"
+  link:send {
+    type = "hello", id = message.id, protocol = M.PROTOCOL, version = core.host.version,
+    name = config.get "name", pid = core.host.pid, state = core.state.get(),
+    listeners = takeover.count(),
+  }
+end
+
+--- Requests that are answered, by type.
+---@type table<string, fun(link: moontide.Link, message: table)>
+M.serves = {
+  hello = hello,
+  takeover = function(link, message) require("moontide.takeover_offer").asked(link, message) end,
+}
+
+local function serve(link, message)
+  local fn = M.serves[message.type]
+  if fn then return fn(link, message) end
+  link:send { type = "error", id = message.id, message = "unknown request" }
+end
+
+local function on_accepted(id, uid, pid)
+  local link = new_link(id, uid, pid)
+  link.on_message = serve
+  if uid == native.uid() then return end
+  write(2, "control", "a control connection was refused: it is another user's", "uid", uid, "pid",
+    pid)
+  link:send { type = "refused", why = "uid",
+    message = ("process %d belongs to user %d, you are user %d"):format(core.host.pid, native.uid(),
+      uid) }
+  link:close()
+end
+
+native.on { accepted = on_accepted, line = on_line, closed = on_closed }
+
+-- ---- where --------------------------------------------------------------------------------------
+
+local function first_of(list)
+  local first = list and list:match "^[^:]+"
+  return first and first:sub(1, 1) == "/" and first or nil
+end
+
+--- The directory of the control sockets: `control.dir`, else in what systemd or the session gives,
+--- else in /tmp.
+---@return string
+function M.directory()
+  local set = config.get "control.dir"
+  if set then return set end
+  local base = first_of(os.getenv "RUNTIME_DIRECTORY") or first_of(os.getenv "XDG_RUNTIME_DIR")
+  return base and base .. "/moontide" or ("/tmp/moontide-%d"):format(native.uid())
+end
+
+local function file_prefix()
+  return (config.get "name" or "unnamed"):gsub("/", "_") .. "-"
+end
+
+--- Opens this process's socket; again harmless. That it cannot is no reason not to serve.
+function M.open()
+  if M.path or not config.get "control.socket" then return end
+  local directory, file = M.directory(), ("%s%d.sock"):format(file_prefix(), core.host.pid)
+  local ok, _, message = native.listen(directory, file)
+  if not ok then
+    return write(2, "control", ("no control socket, so no takeover of this process: %s "
+      .. "(control.dir says where it goes, control.socket = false that there is none)"):format(
+      message))
+  end
+  M.path = directory .. "/" .. file
+  write(0, "control", "control socket", "path", M.path)
+end
+
+--- The sockets of other processes of our name.
+---@return { pid: integer, path: string }[]|nil
+---@return string|nil message why nobody can be looked for
+function M.others()
+  local directory, list = M.directory(), {}
+  local ok, name, message = native.directory(directory, false)
+  if not ok and name == "ENOENT" then return list end
+  if not ok then return nil, message end
+  local prefix = file_prefix()
+  for _, file in ipairs(core.files.list(directory) or {}) do
+    local pid = file:sub(1, #prefix) == prefix and file:sub(#prefix + 1):match "^(%d+)%.sock$"
+    pid = math.tointeger(tonumber(pid or ""))
+    if pid and pid ~= core.host.pid then
+      list[#list + 1] = { pid = pid, path = directory .. "/" .. file }
+    end
+  end
+  table.sort(list, function(a, b) return a.pid < b.pid end)
+  return list
+end
+
+--- Connects to another process. A file whose process has died is removed.
+---@param path string
+---@return moontide.Link|nil
+---@return string|nil message nil with no link: nobody is there
+function M.connect(path)
+  local id, name, message = native.connect(path)
+  if name == "ECONNREFUSED" then
+    os.remove(path)
+    return nil
+  elseif name == "ENOENT" then
+    return nil
+  elseif not id then
+    return nil, ("%s: %s"):format(path, message)
+  end
+  local uid, pid = native.peer(id)
+  local link = new_link(id, uid, pid)
+  link.on_message = function() end
+  if uid == native.uid() then return link end
+  link:close()
+  return nil, ("%s: it is answered by user %d, you are user %d"):format(path, uid, native.uid())
+end
+
+return M
