@@ -68,7 +68,7 @@ struct tide_host {
   uv_idle_t idle;
   uv_async_t async; /* the one referenced handle: keeps uv_run from returning */
   bool pump_wanted;
-  bool turned; /* the loop has gone round once */
+  bool turned;    /* the loop has gone round once */
   bool ran;       /* Lua ran since on_idle was last asked */
   bool was_alive; /* the loop had something of the script, a turn ago */
   int handles;    /* of these four, still open */

@@ -163,8 +163,8 @@ typedef struct tide_listener {
   int fd;
   bool poll_open;
   bool listening;
-  bool paused; /* too many connections, or no file descriptor left */
-  bool held;   /* while a successor is asked whether it accepts */
+  bool paused;    /* too many connections, or no file descriptor left */
+  bool held;      /* while a successor is asked whether it accepts */
   bool inherited; /* its queue is somebody else's: never gated, emptied, */
                   /* shut down or unlinked */
   bool handed;    /* from a process that we follow */

@@ -153,8 +153,7 @@ static int send_line(lua_State *L) {
 /* control.take(id) -> { descriptor, ... }: all that have come */
 static int take(lua_State *L) {
   int fds[TIDE_CONTROL_FDS];
-  size_t count =
-      tide_control_take(room(L), check_id(L), fds, TIDE_CONTROL_FDS);
+  size_t count = tide_control_take(room(L), check_id(L), fds, TIDE_CONTROL_FDS);
   lua_createtable(L, (int)count, 0);
   for (size_t i = 0; i < count; i++) {
     lua_pushinteger(L, fds[i]);
