@@ -4,7 +4,6 @@
  * and double Host fields, folded values, codings it cannot decode, targets that
  * mean nothing. Each rule here has a row in the tests.
  */
-#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -174,11 +173,12 @@ static bool check_lines(tide_request *r) {
 
 /* host[:port] without userinfo; empty is legal. */
 static bool host_is_sound(const char *host, size_t length) {
+  static const char punctuation[] = "-._~!$&'()*+,;=:[]%";
   for (size_t i = 0; i < length; i++) {
-    unsigned char c = (unsigned char)host[i];
-    if (!isalnum(c) && strchr("-._~!$&'()*+,;=:[]%", c) == NULL)
-      return false;
-    if (c == '\0' || c >= 0x80)
+    char c = host[i];
+    bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                 (c >= 'A' && c <= 'Z') || c == '.';
+    if (!plain && (c == '\0' || strchr(punctuation, c) == NULL))
       return false;
   }
   return true;
@@ -322,9 +322,12 @@ static void note_field(tide_request *r, const tide_header *h,
 }
 
 bool tide_request_check(tide_request *request) {
+  return check_line(request) && check_lines(request) &&
+         tide_request_check_fields(request);
+}
+
+bool tide_request_check_fields(tide_request *request) {
   seen_fields seen = {0};
-  if (!check_line(request) || !check_lines(request))
-    return false;
   for (unsigned i = 0; i < request->header_count; i++)
     note_field(request, &request->headers[i], &seen);
   if (seen.hosts > 1 || (seen.hosts == 0 && !request->http_1_0))

@@ -271,8 +271,6 @@ void tide_request_begin(tide_request *request, const tide_http_limits *limits,
   request->limits = limits;
   request->body_limit = limits->body;
   request->base = base;
-  llhttp_init(&request->parser, HTTP_REQUEST, &settings);
-  request->parser.data = request;
 }
 
 void tide_request_clear(tide_request *request) {
@@ -381,6 +379,19 @@ static size_t stopped_at(const tide_request *r, llhttp_errno_t error,
              : seen;
 }
 
+/* A plain head at once, before llhttp has seen a byte; false: it shall look. */
+static bool scanned(tide_request *r, const char *data, size_t length) {
+  if (data == r->base && tide_request_scan(r, length))
+    return true;
+  r->header_count = 0;
+  r->headers[0] = (tide_header){0};
+  r->target = r->target_length = 0;
+  llhttp_init(&r->parser, HTTP_REQUEST, &settings);
+  r->parser.data = r;
+  r->parsing = true;
+  return false;
+}
+
 tide_feed tide_request_feed(tide_request *request, const char *data,
                             size_t length, size_t *used) {
   llhttp_errno_t error = request->undecided;
@@ -388,6 +399,10 @@ tide_feed tide_request_feed(tide_request *request, const char *data,
   *used = length;
   if (request->head_done)
     return feed_body(request, data, length, used);
+  if (!request->parsing && scanned(request, data, length)) {
+    *used = request->head_length;
+    return tide_request_check_fields(request) ? TIDE_FEED_DONE : TIDE_FEED_FAIL;
+  }
   if (request->undecided == HPE_OK)
     error = llhttp_execute(&request->parser, data, length);
   if (error == HPE_PAUSED) {

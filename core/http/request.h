@@ -1,10 +1,11 @@
 /* request: one request as it comes off the wire.
  *
- * llhttp finds the pieces; a request keeps where they lie, as offsets from
- * `base`. While the head came in one read, `base` is the loop's shared read
- * buffer and nothing is copied. A request that outlives the read (an
- * incomplete head, a handler that awaits) gets a copy of its own:
- * tide_request_own. What llhttp lets through and we do not is in head.c.
+ * llhttp finds the pieces, or scan.c where they are plain; a request keeps
+ * where they lie, as offsets from `base`. While the head came in one read,
+ * `base` is the loop's shared read buffer and nothing is copied. A request that
+ * outlives the read (an incomplete head, a handler that awaits) gets a copy of
+ * its own: tide_request_own. What llhttp lets through and we do not is in
+ * head.c.
  *
  * Pure: bytes in, facts out. No loop, no I/O.
  */
@@ -68,6 +69,7 @@ typedef struct tide_request {
   bool expect_continue;
   bool expect_unknown; /* something else is expected: 417 */
   bool upgrade;
+  bool parsing; /* llhttp has it; else it was, or will be, scanned */
   bool head_done;
   bool done;
   llhttp_errno_t undecided; /* refused, but how depends on the next bytes */
@@ -135,6 +137,12 @@ const char *tide_request_header(const tide_request *request, const char *name,
 /* Checks a complete head: Host, target, transfer coding, Expect. Sets the
  * derived fields; returns false after setting status and why. (head.c) */
 bool tide_request_check(tide_request *request);
+/* The same for one whose lines are known to be sound. (head.c) */
+bool tide_request_check_fields(tide_request *request);
+/* Finds the pieces of a plain head without a body that lies whole in `length`
+ * bytes from base on. False: it is not that plain, and nothing is known of it;
+ * what was set so far is the caller's to undo. (scan.c) */
+bool tide_request_scan(tide_request *request, size_t length);
 /* Turns an error of llhttp's into status and why, or notes it as undecided.
  * What it says depends on the bytes from the beginning on, not on the pieces
  * they came in. (head.c) */
