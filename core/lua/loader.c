@@ -51,13 +51,27 @@ static int open_control(lua_State *L) {
   return 1;
 }
 
-/* What is made in C; NULL for all else. */
-static lua_CFunction native(const char *name) {
-  if (strncmp(name, "moontide.core", 13) != 0)
+/* What is written in C: the core, and parts of it that most scripts never ask
+ * for. NULL for another name. */
+static lua_CFunction find_native(const char *name) {
+  static const struct {
+    const char *name;
+    lua_CFunction open;
+  } parts[] = {
+      {"", open_core},
+      {".control", open_control},
+      {".digest", tide_lua_open_digest},
+#ifdef TIDE_SQLITE
+      {".sqlite", tide_lua_open_sqlite},
+#endif
+  };
+  static const char prefix[] = "moontide.core";
+  if (strncmp(name, prefix, sizeof prefix - 1) != 0)
     return NULL;
-  if (name[13] == '\0')
-    return open_core;
-  return strcmp(name + 13, ".control") == 0 ? open_control : NULL;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strcmp(name + sizeof prefix - 1, parts[i].name) == 0)
+      return parts[i].open;
+  return NULL;
 }
 
 /* A searcher for moontide.*: before the others, so that a file of the script's
@@ -68,13 +82,13 @@ static int searcher(lua_State *L) {
   const char *root = lua_tostring(L, lua_upvalueindex(2));
   const char *path;
   const tide_embedded *entry;
+  lua_CFunction native;
   int rc;
   if (strncmp(name, "moontide", 8) != 0 || (name[8] != '\0' && name[8] != '.'))
     return 0;
-  lua_CFunction open = native(name);
-  if (open != NULL) {
+  if ((native = find_native(name)) != NULL) {
     lua_pushlightuserdata(L, tide_lua_host(L));
-    lua_pushcclosure(L, open, 1);
+    lua_pushcclosure(L, native, 1);
     return 1;
   }
   if (strcmp(name, "moontide.init") == 0)
@@ -228,8 +242,4 @@ void tide_lua_open_loader(lua_State *L, tide_host *host) {
     warn_of_luv(L, host);
   insert_searcher(L, host);
   preload(L, host, "luv", open_luv);
-  preload(L, host, "moontide.core.digest", tide_lua_open_digest);
-#ifdef TIDE_SQLITE
-  preload(L, host, "moontide.core.sqlite", tide_lua_open_sqlite);
-#endif
 }

@@ -65,7 +65,7 @@ void tide_lua_open_http(lua_State *L, tide_host *host);
 void tide_lua_open_health(lua_State *L, tide_host *host);
 void tide_lua_open_files(lua_State *L, tide_host *host);
 
-/* For package.preload: `moontide.core.digest`. */
+/* `moontide.core.digest`, with the host in its first upvalue. */
 int tide_lua_open_digest(lua_State *L);
 
 /* `moontide.core.control`, a module of its own: nothing of it is needed at a

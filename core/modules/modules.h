@@ -1,5 +1,5 @@
-/* modules: what the loader knows of the bindings. Each of these is a
- * lua_CFunction for package.preload, with the host in its first upvalue. */
+/* modules: what the loader knows of the bindings. With the host
+ * in their first upvalue. */
 #ifndef TIDE_MODULES_H
 #define TIDE_MODULES_H
 

@@ -203,6 +203,7 @@ local function bind(server)
   local given = settings(server.opts)
   server:compose()
   limit_handlers(server)
+  for _, part in ipairs(server.parts or {}) do part:open() end
   if not (takeover and takeover.adopt(server)) and server.opts.fd then
     given.fd = inherited(server.opts.fd)
   end
@@ -282,6 +283,23 @@ end
 function M.error(status, message)
   require("moontide.http.exchange").raise(status, message)
 end
+
+--- Long work: goes before the handler of a route; see accepted.lua.
+---@param opts moontide.AcceptedOptions|nil
+---@return moontide.Accepted
+function M.accepted(opts)
+  return require("moontide.http.accepted").new(opts)
+end
+
+--- A route that answers each Idempotency-Key once; see idempotent.lua.
+---@param opts moontide.IdempotentOptions|nil
+---@return moontide.Idempotent
+function M.idempotent(opts)
+  return require("moontide.http.idempotent").new(opts)
+end
+
+--- Where jobs and answers are kept: `store.memory {}`, `store.sqlite("jobs.db")`.
+M.store = lazy "moontide.http.store"
 
 --- Accepts connections from now on; again harmless. Where another process serves until we are
 --- ready (`reuseport`, a takeover), only when that is so.

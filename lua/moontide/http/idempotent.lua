@@ -1,0 +1,241 @@
+--- `tide.http.idempotent`: a route that runs once for each Idempotency-Key. The first answer is
+--- kept, and given again to whoever comes with the same key and the same request.
+---
+--- The handler goes on when its client leaves, and the shutdown waits for it: the client will come
+--- again to hear what became of its request.
+
+local core = require "moontide.core"
+local digest = require "moontide.core.digest"
+local idempotency = require "moontide.http.idempotency"
+local options = require "moontide.options"
+local result = require "moontide.http.result"
+local store_room = require "moontide.http.store"
+local task = require "moontide.task"
+
+local call, problem = store_room.call, idempotency.problem
+
+---@class moontide.Idempotent
+local Idempotent = {}
+Idempotent.__index = Idempotent
+
+local M = {}
+
+local WHAT = "tide.http.idempotent"
+local SPECS = {
+  ttl = "duration", key = "string", store = "string|table", retry_after = "duration",
+  scope = "function",
+}
+local DEFAULTS = { ttl = 24 * 3600, key = "required", retry_after = 1 }
+-- Between two tries to keep an answer, in seconds: the first, and the most.
+local RETRY_FIRST, RETRY_MOST = 0.1, 5
+
+---@class moontide.IdempotentOptions
+---@field ttl number|string|nil how long an answer is kept; default 24h
+---@field key "required"|"optional"|nil the Idempotency-Key field; default required
+---@field store string|table|nil "memory", "sqlite:FILE", or an object; default memory
+---@field retry_after number|string|nil what clients are told to wait; default 1s
+---@field scope (fun(req: moontide.Request): string)|nil keys of different scopes do not meet
+
+---@param opts moontide.IdempotentOptions|nil
+---@return moontide.Idempotent
+function M.new(opts)
+  local checked = options.check(WHAT, opts, SPECS, DEFAULTS)
+  require("moontide.http.accepted").is_required(checked.key, WHAT)
+  checked.store = store_room.resolve(checked.store, WHAT)
+  return setmetatable({ opts = checked }, Idempotent)
+end
+
+-- ---- keeping the answer -----------------------------------------------------------------------
+
+-- What the next try may answer otherwise.
+local function is_passing(status)
+  return status >= 500 or status == 429
+end
+
+local function complain(room, id, err)
+  core.log.write(3, "http", "an answer is not kept yet", "route", room.name, "id", id, "error",
+    err.message)
+end
+
+-- Until it is in the store, others with the key are told to wait.
+local function keep(room, id, kept)
+  local wait = RETRY_FIRST
+  while true do
+    local _, err = call(room.store, "finish", id, { state = "READY", result = kept }, room.ttl)
+    if not err then break end
+    complain(room, id, err)
+    if err.final and kept then
+      kept = nil
+    else
+      task.sleep(wait)
+      wait = math.min(wait * 2, RETRY_MOST)
+    end
+  end
+  room.pending:remove(id)
+end
+
+local function keep_later(room, id, kept)
+  task.start({ name = "answer to keep", scope = store_room.scope, detached_errors = true },
+    keep, room, id, kept)
+end
+
+-- A key whose record stays here is found without its handler, and taken over by the next request.
+local function let_go(room, id)
+  local _, err = call(room.store, "remove", id)
+  if err then complain(room, id, err) end
+  room.pending:remove(id)
+end
+
+-- What was set by res:status and res:header, too.
+local function result_of(req, a, b, c)
+  local kept = result.of(a, b, c)
+  local set = require("moontide.http.exchange").prepared[req]
+  if set then
+    local more = result.of(set.status or 200, "", set.headers)
+    if set.status then kept.status = set.status end
+    for name, value in pairs(more.headers) do
+      if set.headers[name] ~= nil and kept.headers[name] == nil then kept.headers[name] = value end
+    end
+  end
+  return kept
+end
+
+local function answered(room, work, req, ...)
+  work.done = true
+  if core.http.head_sent(req) ~= false then
+    -- A stream, or nobody is there any more to be streamed to: there may be nothing to give again.
+    local ok, kept = pcall(result.of, ...)
+    keep_later(room, work.id, core.http.is_over(req) and ok and kept or nil)
+    return ...
+  end
+  local ok, kept = pcall(result_of, req, ...)
+  if not ok or is_passing(kept.status) then
+    let_go(room, work.id)
+  else
+    keep_later(room, work.id, kept)
+  end
+  return ...
+end
+
+local function run(room, work, req)
+  work.begun = true
+  return answered(room, work, req, room.handler(req, req))
+end
+
+-- The task of a request has ended without an answer: an error, a deadline, the shutdown.
+local function failed(room, work, t)
+  if work.done or not work.id then return end
+  if not work.begun then return room.pending:remove(work.id) end
+  local exchange = require "moontide.http.exchange"
+  if exchange.is_error(t.error) and not is_passing(t.error.status) then
+    return keep_later(room, work.id, result.of(t.error.status, t.error.message))
+  end
+  task.start({ name = "key to let go", scope = store_room.scope, detached_errors = true },
+    let_go, room, work.id)
+end
+
+-- ---- a request --------------------------------------------------------------------------------
+
+local function replay(kept)
+  if not kept then
+    return problem(409, "The answer was not kept",
+      "this request was answered, and is not run again; its answer was a stream or too large")
+  end
+  return result.answer(kept, { ["Idempotency-Replayed"] = "true" })
+end
+
+local function outstanding(room)
+  return problem(409, "A request is outstanding for this Idempotency-Key",
+    "a request with this key is being worked on", room.retry_after)
+end
+
+-- In progress, says the record: by a handler that lives?
+local function is_worked_on(room, record)
+  if room.pending.items[record.id] then return true end
+  return record.owner ~= room.store.owner and room.store:is_alive(record)
+end
+
+local function take_over(room, work, record, req)
+  work.id = record.id
+  room.pending:add(work.id, work)
+  local adopted, err = call(room.store, "adopt", record)
+  if adopted then return run(room, work, req) end
+  room.pending:remove(work.id)
+  work.id = nil
+  if err then return idempotency.unavailable(err, room.retry_after) end
+  return outstanding(room)
+end
+
+local function known(room, work, record, fingerprint, req)
+  if record.fingerprint ~= fingerprint then return idempotency.reused() end
+  if record.state == "READY" then return replay(record.result) end
+  if is_worked_on(room, record) then return outstanding(room) end
+  return take_over(room, work, record, req)
+end
+
+local function first_or_known(room, work, req, key, body)
+  local fingerprint = idempotency.fingerprint(req, body)
+  work.id = digest.random_id()
+  room.pending:add(work.id, work)
+  local added, err = call(room.store, "add", {
+    id = work.id, scope = idempotency.scope_of(room.scope, room.refine, req), key = key,
+    fingerprint = fingerprint, path = req.path, state = "RUNNING",
+    created = math.floor(core.clock.wall()),
+  })
+  if added == true then return run(room, work, req) end
+  room.pending:remove(work.id)
+  work.id = nil
+  if added then return known(room, work, added, fingerprint, req) end
+  core.log.write(3, "http", "a key could not be recorded, and its request was not run", "route",
+    room.name, "error", err.message)
+  return idempotency.unavailable(err, room.retry_after)
+end
+
+-- The body is read already; handlers find it where they look for it.
+local function give_body(req, body)
+  req.body = function() return body end
+  req.chunks = function()
+    local left = body ~= "" and body or nil
+    return function()
+      local piece = left
+      left = nil
+      return piece
+    end
+  end
+end
+
+local function serve(room, req)
+  local key, wrong = idempotency.key_of(req, room.required)
+  if wrong then return idempotency.bad_key(wrong) end
+  if not key then return room.handler(req, req) end
+  local body = idempotency.body(req)
+  give_body(req, body)
+  local work = {}
+  local t = task.start({
+    name = room.name, kind = "handler", scope = task.root, site = room.site,
+    deadline = task.deadline(), limit = "timeouts.handler", detached_errors = true,
+    on_end = function(ended) failed(room, work, ended) end,
+  }, first_or_known, room, work, req, key, body)
+  return t:await()
+end
+
+--- Called by the declaration of the route.
+---@param route { server: moontide.Server, method: string, pattern: string, site: string }
+---@param handler fun(req: moontide.Request, res: moontide.Response): ...
+---@return fun(req: moontide.Request): ...
+function Idempotent:attach(route, handler)
+  local opts = self.opts
+  local name = ("%s %s %s"):format(route.server.name, route.method, route.pattern)
+  local room = {
+    name = name, scope = idempotency.scope(route), refine = opts.scope, store = opts.store,
+    handler = handler, ttl = opts.ttl, retry_after = opts.retry_after, site = route.site,
+    required = opts.key == "required",
+    pending = require("moontide.http.pending").new("idempotent:" .. name),
+  }
+  route.server:own { open = function() room.store:open() end }
+  room.pending:drain_with_requests(function() end, function() end)
+  store_room.close_at_the_end(room.store)
+  return function(req) return serve(room, req) end
+end
+
+return M

@@ -1,0 +1,368 @@
+--- The jobs of one route: admitted, queued, run, kept; what becomes of them in a shutdown and after
+--- one. Answers are accepted.lua's.
+---
+---     QUEUED -> RUNNING -> READY | FAILED
+---
+--- A job is in `live` from before its record is made until its outcome is kept: so this process
+--- knows without the store what it works on, and a record in progress that is not in `live` has
+--- lost its process.
+
+local core = require "moontide.core"
+local digest = require "moontide.core.digest"
+local result = require "moontide.http.result"
+local store_room = require "moontide.http.store"
+local task = require "moontide.task"
+
+local call = store_room.call
+local write_log = core.log.write
+
+---@class moontide.Jobs
+local Jobs = {}
+Jobs.__index = Jobs
+
+local M = {}
+
+local INTERRUPTED = "interrupted by shutdown"
+-- Between two looks at a store that fails, in seconds: the first, and the most.
+local RETRY_FIRST, RETRY_MOST = 0.1, 5
+-- Progress is written to the store at most this often; this process sees all of it.
+local PROGRESS_EVERY = 1
+
+---@class moontide.Job
+---@field id string 32 hex digits
+---@field key string|nil the Idempotency-Key
+---@field request moontide.JobRequest a copy of what the request had
+---@field attempt integer 1; more when an earlier process did not finish it
+local Job = {}
+Job.__index = Job
+
+---@class moontide.JobRequest
+---@field method string
+---@field path string
+---@field target string
+---@field params table<string, string>
+---@field query table<string, string>
+---@field headers table<string, string> names in lower case
+---@field body string
+---@field remote string
+
+--- Says how far the job is, for who polls.
+---@param n number|nil any measure
+---@param text string|nil
+function Job:progress(n, text)
+  if n ~= nil and type(n) ~= "number" then error("job:progress: n is a number", 2) end
+  if text ~= nil and type(text) ~= "string" then error("job:progress: text is a string", 2) end
+  local entry, room = self.entry, self.room
+  entry.progress = { n = n, text = text }
+  local now = core.clock.now()
+  if now - entry.told_at < PROGRESS_EVERY then return end
+  entry.told_at = now
+  task.start({ name = "job progress", scope = store_room.scope, detached_errors = true },
+    call, room.store, "update", self.id, { progress = entry.progress })
+end
+
+---@param opts table name, scope, store, handler, limit, parallel, ttl, timeout, resume, site
+---@return moontide.Jobs
+function M.new(opts)
+  opts.pending = require("moontide.http.pending").new("jobs:" .. opts.name)
+  opts.live, opts.recovering = opts.pending.items, {}
+  opts.count, opts.running, opts.first, opts.last = 0, 0, 1, 0
+  opts.queue = {}
+  return setmetatable(opts, Jobs)
+end
+
+local function complain(self, level, message, entry, err)
+  write_log(level, "http", message, "route", self.name, "job", entry.id,
+    "error", err and err.message or nil)
+end
+
+-- ---- admission --------------------------------------------------------------------------------
+
+local function enter(self, record, request, attempt)
+  local entry = { id = record.id, record = record, state = "QUEUED", told_at = -math.huge }
+  entry.job = setmetatable({
+    id = record.id, key = record.key, request = request, attempt = attempt, entry = entry,
+    room = self,
+  }, Job)
+  self.pending:add(entry.id, entry)
+  self.count = self.count + 1
+  return entry
+end
+
+local function drop(self, entry)
+  self.count = self.count - 1
+  self.pending:remove(entry.id)
+end
+
+-- The limit holds for new jobs only: a known key still finds its job.
+local function known_only(self, new)
+  local why = self.closed and "draining" or "busy"
+  if not new.key then return nil, { [why] = true } end
+  local record, err = call(self.store, "find", new.scope, new.key)
+  if record then return self:settle(record) end
+  return nil, err or { [why] = true }
+end
+
+--- Makes a job, or finds the one with its key.
+---@async
+---@param new table scope, key, fingerprint, path, request
+---@return table|nil job as `view` has it
+---@return table|nil why a StoreError, { busy = true } or { draining = true }
+---@return boolean|nil is_new
+function Jobs:submit(new)
+  if self.closed or self.count >= self.limit then return known_only(self, new) end
+  local record = {
+    id = digest.random_id(), scope = new.scope, key = new.key, fingerprint = new.fingerprint,
+    path = new.path, state = "QUEUED", created = math.floor(core.clock.wall()),
+    request = self.resume and new.request or nil,
+  }
+  local entry = enter(self, record, new.request, 1)
+  local added, err = call(self.store, "add", record)
+  if added == true then
+    self:enqueue(entry)
+    return self:view(entry), nil, true
+  end
+  drop(self, entry)
+  if not added then
+    complain(self, 3, "a job could not be recorded, and was not begun", entry, err)
+    return nil, err
+  end
+  return self:settle(added)
+end
+
+-- ---- running ----------------------------------------------------------------------------------
+
+local function outcome_of(entry, t)
+  local err = t.error
+  if t.outcome == "ok" and entry.result then return "READY" end
+  if require("moontide.http.exchange").is_error(err) then
+    return "FAILED", { reason = "failed", error = err.message, status = err.status }
+  elseif entry.stopped then
+    return "FAILED", { reason = entry.stopped, error = entry.stopped }
+  elseif t.outcome == "cancelled" then
+    return "FAILED", { reason = INTERRUPTED, error = INTERRUPTED }
+  elseif t.outcome == "timed_out" then
+    return "FAILED", { reason = "timed out", error = "the job timed out" }
+  end
+  return "FAILED", { reason = "failed", error = "the job failed" }
+end
+
+local function log_failure(self, entry, t)
+  if entry.stopped or t.outcome == "cancelled" then return end
+  write_log(3, "http", "job failed", "route", self.name, "job", entry.id, "outcome", t.outcome,
+    "error", require("moontide.pipeline.record").text(t.error), "traceback", t.stack)
+end
+
+local function ended(self, entry, t)
+  self.running = self.running - 1
+  entry.state, entry.failure = outcome_of(entry, t)
+  if entry.failure then
+    log_failure(self, entry, t)
+    entry.result = nil
+  end
+  self:keep(entry)
+  self:start_next()
+end
+
+local function body(self, entry)
+  local _, err = call(self.store, "update", entry.id, { state = "RUNNING" })
+  if err then complain(self, 2, "a job's record still says QUEUED", entry, err) end
+  entry.result = result.of(self.handler(entry.job, entry.job))
+end
+
+local function start(self, entry)
+  self.running = self.running + 1
+  entry.state = "RUNNING"
+  entry.task = task.start({
+    name = "job " .. self.name, kind = "job", scope = task.root, site = self.site,
+    timeout = self.timeout, limit = "the job's timeout", detached_errors = true,
+    on_end = function(t) ended(self, entry, t) end,
+  }, body, self, entry)
+end
+
+function Jobs:start_next()
+  while self.running < self.parallel and self.first <= self.last do
+    local entry = self.queue[self.first]
+    self.queue[self.first] = nil
+    self.first = self.first + 1
+    if entry.state == "QUEUED" then start(self, entry) end
+  end
+end
+
+function Jobs:enqueue(entry)
+  if self.interrupted then return self:stop(entry, INTERRUPTED) end
+  self.last = self.last + 1
+  self.queue[self.last] = entry
+  self:start_next()
+end
+
+--- Ends a job before its time.
+---@param entry table of `live`
+---@param why string
+function Jobs:stop(entry, why)
+  if entry.failure or entry.result or entry.stopped then return end
+  entry.stopped = why
+  if entry.task then
+    entry.task:cancel(why)
+  else
+    entry.state, entry.failure = "FAILED", { reason = why, error = why }
+    self:keep(entry)
+  end
+end
+
+-- ---- keeping ----------------------------------------------------------------------------------
+
+local function fields_of(entry)
+  return {
+    state = entry.state, result = entry.result, failure = entry.failure, progress = entry.progress,
+  }
+end
+
+-- Of a process that ends: the next one runs it from the beginning.
+local function is_left_over(self, entry)
+  return self.resume and entry.failure and entry.failure.reason == INTERRUPTED
+end
+
+local function write_outcome(self, entry)
+  if is_left_over(self, entry) then
+    return call(self.store, "release", entry.id, { state = "QUEUED" })
+  end
+  return call(self.store, "finish", entry.id, fields_of(entry), self.ttl)
+end
+
+local function too_large(entry)
+  entry.state, entry.result = "FAILED", nil
+  entry.failure = { reason = "too large", error = "the result does not fit into the store" }
+end
+
+local function keep(self, entry)
+  local wait = RETRY_FIRST
+  while true do
+    local _, err = write_outcome(self, entry)
+    if not err then break end
+    complain(self, 3, "the outcome of a job is not kept yet", entry, err)
+    if err.final and entry.result then
+      too_large(entry)
+    else
+      task.sleep(wait)
+      wait = math.min(wait * 2, RETRY_MOST)
+    end
+  end
+  self.pending:remove(entry.id)
+end
+
+--- Writes the outcome, for as long as it takes; until then this process answers from memory.
+function Jobs:keep(entry)
+  self.count = self.count - 1
+  task.start({ name = "job outcome", scope = store_room.scope, detached_errors = true },
+    keep, self, entry)
+end
+
+-- ---- records of other processes ---------------------------------------------------------------
+
+local function run_again(self, record)
+  local entry = enter(self, record, record.request, 2)
+  write_log(1, "http", "job of an earlier process begins again", "route", self.name, "job",
+    record.id)
+  self:enqueue(entry)
+  return self:view(entry)
+end
+
+local function give_up(self, record)
+  record.state = "FAILED"
+  record.failure = { reason = "interrupted", error = "interrupted: its process ended" }
+  local _, err = call(self.store, "finish", record.id, fields_of(record), self.ttl)
+  if err then return nil, err end
+  return self:view(record)
+end
+
+local function recover(self, record)
+  local adopted, err = call(self.store, "adopt", record)
+  if err then return nil, err end
+  if not adopted then -- another process was first, or it is finished by now
+    record, err = call(self.store, "get", record.id)
+    if not record then return nil, err or { gone = true } end
+    return self:view(record)
+  end
+  if self.resume and record.request and not self.closed then return run_again(self, record) end
+  return give_up(self, record)
+end
+
+--- What a record stands for: one in progress whose process is gone is begun again or given up.
+---@async
+---@param record moontide.StoreRecord
+---@return table|nil job
+---@return table|nil why
+function Jobs:settle(record)
+  local entry = self.live[record.id]
+  if entry then return self:view(entry) end
+  local is_open = record.state == "QUEUED" or record.state == "RUNNING"
+  local is_ours = record.owner == self.store.owner
+  if not is_open or self.recovering[record.id]
+    or (not is_ours and self.store:is_alive(record)) then
+    return self:view(record)
+  end
+  self.recovering[record.id] = true
+  local ok, view, err = pcall(recover, self, record)
+  self.recovering[record.id] = nil
+  if not ok then error(view, 0) end
+  return view, err
+end
+
+--- Looks after what earlier processes have left.
+---@async
+function Jobs:recover_all()
+  local list, err = call(self.store, "unfinished", self.scope)
+  if err then
+    write_log(3, "http", "the jobs of earlier processes could not be read", "route", self.name,
+      "error", err.message)
+  end
+  for _, record in ipairs(list or {}) do self:settle(record) end
+end
+
+-- ---- looking ----------------------------------------------------------------------------------
+
+--- A job, live or a record, as answers need it.
+---@return table
+function Jobs:view(it)
+  local record = it.record or it
+  return {
+    id = it.id, state = it.state, path = record.path, fingerprint = record.fingerprint,
+    progress = it.progress, result = it.result, failure = it.failure, live = self.live[it.id],
+  }
+end
+
+-- Whether a record is of this route, with whatever the script's scope adds.
+local function is_ours(self, record)
+  local rest = record.scope:sub(#self.scope + 1)
+  return record.scope:sub(1, #self.scope) == self.scope and (rest == "" or rest:byte() == 31)
+end
+
+--- The job with this id, if it was asked for at this path.
+---@async
+---@param id string
+---@param path string
+---@return table|nil job
+---@return table|nil why a StoreError; { gone = true }: there is none
+function Jobs:get(id, path)
+  local entry = self.live[id]
+  local record, err = entry and entry.record, nil
+  if not record then record, err = call(self.store, "get", id) end
+  if not record then return nil, err or { gone = true } end
+  if record.path ~= path or not is_ours(self, record) then return nil, { gone = true } end
+  if entry then return self:view(entry) end
+  return self:settle(record)
+end
+
+-- ---- the shutdown -----------------------------------------------------------------------------
+
+--- Lets the shutdown wait for the jobs. From when it waits no new one is taken; those that are not
+--- done in its time are ended, and recorded so.
+function Jobs:drain_with_requests()
+  self.pending:drain_with_requests(function() self.closed = true end, function()
+    self.interrupted = true
+    for _, entry in pairs(self.live) do self:stop(entry, INTERRUPTED) end
+  end)
+end
+
+return M
