@@ -68,6 +68,14 @@ tide_answer_error tide_exchange__head(tide_exchange *exchange,
   return TIDE_ANSWER_OK;
 }
 
+/* Another task of the handler waits for what will not come. */
+static void wake_others(tide_exchange *exchange) {
+  tide_http *http = exchange->conn->listener->http;
+  exchange->lost = "closed";
+  if (exchange->handling && http->handlers.wake != NULL)
+    http->handlers.wake(http->handlers.arg, exchange);
+}
+
 /* The answer is complete; the connection goes on. A write that failed on the
  * way has taken the exchange away already. */
 static void complete(tide_exchange *exchange, uint32_t generation) {
@@ -77,6 +85,10 @@ static void complete(tide_exchange *exchange, uint32_t generation) {
   exchange->answered = true;
   conn->listener->answered++;
   tide_conn__batch_mark(conn);
+  if (exchange->body_wanted || exchange->room_wanted)
+    wake_others(exchange);
+  if (exchange->conn == NULL)
+    return;
   tide_exchange__end(exchange);
   tide_conn__answered(conn);
 }
