@@ -233,6 +233,7 @@ void tide_conn__answered(tide_conn *conn) {
   }
   tide_conn__set_state(conn, TIDE_CONN_IDLE);
   tide_timeouts__set(conn, TIDE_WAIT_IDLE);
+  tide_drain__idle(conn->listener);
   if (conn->processing)
     return;
   if (conn->pending_length > 0)

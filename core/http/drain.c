@@ -173,6 +173,11 @@ static void sweep(tide_listener *listener) {
   tide_http__need_turn(listener->http);
 }
 
+void tide_drain__idle(tide_listener *listener) {
+  if (listener->draining)
+    sweep(listener);
+}
+
 /* ---- the steps -------------------------------------------------------------
  */
 

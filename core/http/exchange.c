@@ -143,8 +143,10 @@ void tide_exchange__fail(tide_exchange *exchange, int status) {
     answer.header_count = 1;
   }
   if (exchange->handling && http->handlers.wake != NULL &&
-      exchange->body_wanted)
+      exchange->body_wanted) {
+    exchange->body_wanted = false;
     http->handlers.wake(http->handlers.arg, exchange);
+  }
   if (conn->exchange == exchange)
     tide_exchange_answer(exchange, &answer);
 }

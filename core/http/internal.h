@@ -366,6 +366,9 @@ void tide_drain__tick(tide_http *http);
 bool tide_drain__turn(tide_listener *listener);
 /* Whether a closed connection's FIN still holds the drain; keeps the count. */
 void tide_drain__hold(tide_conn *conn);
+/* A connection has become idle whose head was sent before the drain began,
+ * without a close. */
+void tide_drain__idle(tide_listener *listener);
 /* Something that a drain waits for has changed. */
 void tide_drain__check(tide_listener *listener);
 

@@ -28,7 +28,7 @@ static void log_ended(const tide_conn *conn) {
       TIDE_F_INT("age_ms", (now - exchange->started_at) / TIDE_MS),
       TIDE_F_INT("bytes", exchange->sent),
   };
-  tide_http__log(conn->listener->http, TIDE_LOG_WARN, "stream ended", fields,
+  tide_http__log(conn->listener->http, TIDE_LOG_INFO, "stream closed", fields,
                  sizeof fields / sizeof *fields);
 }
 

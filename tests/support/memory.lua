@@ -6,13 +6,13 @@ local M = {}
 --- For `env` of a process whose memory is measured: the sanitizer shall not keep what was freed.
 M.env = { ASAN_OPTIONS = "quarantine_size_mb=1" }
 
---- Resident bytes of a process.
+--- Resident bytes of a process; none of one that has ended.
 ---@param pid integer
 ---@return integer
 function M.resident(pid)
-  local file = assert(io.open(("/proc/%d/status"):format(pid)))
-  local kib = file:read("a"):match "VmRSS:%s+(%d+) kB"
-  file:close()
+  local file = io.open(("/proc/%d/status"):format(pid))
+  local kib = file and file:read("a"):match "VmRSS:%s+(%d+) kB" or 0
+  if file then file:close() end
   return math.tointeger(tonumber(kib)) * 1024
 end
 
