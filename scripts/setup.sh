@@ -17,7 +17,7 @@ test=(
   lua-busted lua-check libcmocka-dev clang-format clang-tidy # tests, lint
   clang libclang-rt-dev                                      # fuzzing
   procps python3 python3-yaml systemd faketime               # e2e, examples
-  haproxy nginx-light nodejs wrk                             # other ends of HTTP
+  haproxy nginx-light nodejs socat wrk                       # other ends of HTTP
   lua-luaossl python3-websockets                             # WebSocket
 )
 bench=(golang-go libnginx-mod-http-lua)

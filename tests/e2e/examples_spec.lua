@@ -108,7 +108,7 @@ describe("examples/compose", function()
 end)
 
 describe("each example", function()
-  for _, name in ipairs { "quickstart", "kubernetes", "systemd", "compose" } do
+  for _, name in ipairs { "quickstart", "kubernetes", "systemd", "compose", "rolling" } do
     it(name .. " becomes ready, serves and exits 0 on SIGTERM", function()
       local app = proc.start {
         script = examples .. name .. "/app.lua",
@@ -157,5 +157,49 @@ describe("examples/quickstart", function()
       return record.phase == "db" and record.duration_ms and record.attempts
     end)
     assert.equal(3, done.attempts)
+  end)
+end)
+
+describe("examples/rolling", function()
+  local function run(mode, times)
+    local env = { MOONTIDE = os.getenv "MOONTIDE" }
+    for _, name in ipairs { "FRONT", "ONE", "TWO", "ONE_MANAGE", "TWO_MANAGE" } do
+      env[name] = proc.free_port()
+    end
+    return proc.run {
+      program = examples .. "rolling/run.sh", argv = { mode, times }, env = env, manage = false,
+      timeout = 60,
+    }
+  end
+
+  for _, mode in ipairs { "rolling", "blue-green" } do
+    it("fails no request: " .. mode, function()
+      if not proc.read_file "/usr/sbin/haproxy" then
+        return pending "haproxy is not installed (scripts/setup.sh does)"
+      end
+      local code, out, err = run(mode, 2)
+      assert.equal(0, code, out .. err)
+      assert.equal("", err)
+      local answered = tonumber(out:match "\nanswered=(%d+) failed=0 versions=1,2,3\n$")
+      assert.is_true(answered and answered > 100, out)
+    end)
+  end
+
+  it("says how it is used", function()
+    local code, _, err = run("sideways", 2)
+    assert.equal(64, code)
+    assert.matches("run.sh rolling 5", err)
+  end)
+
+  it("is not content when a request fails", function()
+    -- The clients of the example against a server that answers something else.
+    local app = proc.start { script = examples .. "quickstart/app.lua" }
+    app:wait_ready()
+    local load = proc.start { script = examples .. "rolling/load.lua", manage = false,
+      env = { FRONT = app.port } }
+    load:wait_log { msg = "request failed" }
+    load:signal "TERM"
+    assert.equal(0, (load:wait()))
+    assert.matches("failed=[1-9]", load:stdout())
   end)
 end)
