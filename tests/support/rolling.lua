@@ -9,6 +9,7 @@
 local load = require "support.load"
 local loop = require "support.loop"
 local proc = require "support.process"
+local uv = require "luv"
 
 local M = {}
 
@@ -56,7 +57,8 @@ end
 ---@param what string
 ---@param rounds integer
 ---@param counts table of `Load:finish`
-function M.report(what, rounds, counts)
+---@param more? table<string, integer>
+function M.report(what, rounds, counts, more)
   if not os.getenv "TIDE_ROLLING" then return end
   local slowest = 0
   for _, kind in pairs(counts) do
@@ -64,6 +66,7 @@ function M.report(what, rounds, counts)
   end
   print(("%s: %d rolling restarts of two, %d requests answered, %d failed, slowest %.0f ms")
     :format(what, rounds, counts.answered, counts.failed, slowest))
+  for name, count in pairs(more or {}) do print(("  %s %d"):format(name, count)) end
 end
 
 --- The files for `Load:check_executed`.
@@ -161,9 +164,39 @@ function M.haproxy(nodes, options)
   local dir = proc.temp_dir()
   local v = values(nodes, { SOCKET = dir .. "/stats", REUSE = options and options.reuse or "safe" })
   proc.write_file(dir .. "/haproxy.cfg", fill(HAPROXY, v))
-  return start_proxy({
+  local proxy = start_proxy({
     program = "/usr/sbin/haproxy", argv = { "-db", "-f", dir .. "/haproxy.cfg" }, manage = false,
   }, v.FRONT)
+  proxy.socket = v.SOCKET
+  return proxy
+end
+
+--- What HAProxy itself counted for both servers together: `stot` (sessions), `wretr` and `wredis`
+--- (connections tried again, and elsewhere), `econ` and `eresp` (it could not connect,
+--- or got no answer), `hrsp_5xx`.
+---@param proxy test.Process of `M.haproxy`
+---@return table<string, integer>
+function M.haproxy_counts(proxy)
+  local pipe, answer, ended = uv.new_pipe(false), "", false
+  pipe:connect(proxy.socket, function(err)
+    assert(not err, err)
+    pipe:write "show stat\n"
+    pipe:read_start(function(_, data)
+      answer, ended = answer .. (data or ""), not data
+      if ended then pipe:close() end
+    end)
+  end)
+  loop.wait(function() return ended end, 10, "HAProxy's counts")
+  local names, sums = {}, { stot = 0, wretr = 0, wredis = 0, econ = 0, eresp = 0, hrsp_5xx = 0 }
+  for name in answer:match("^# ([^\n]*)"):gmatch "([^,]*)," do names[#names + 1] = name end
+  for line in answer:gmatch "nodes,[ot][nw][eo],[^\n]*" do
+    local i = 0
+    for value in line:gmatch "([^,]*)," do
+      i = i + 1
+      if sums[names[i]] then sums[names[i]] = sums[names[i]] + (tonumber(value) or 0) end
+    end
+  end
+  return sums
 end
 
 local NGINX = [[
