@@ -48,6 +48,7 @@ tide_answer_error tide_exchange__head(tide_exchange *exchange,
   size_t bound = tide_response_bound(answer);
   tide_conn *conn = exchange->conn;
   facts->date = date_of(conn->listener->http);
+  facts->idle = conn->listener->idle_text;
   facts->head_request = is_head_request(exchange);
   facts->http_1_0 = exchange->request.http_1_0;
   facts->close = !facts->upgrade && is_last(exchange);

@@ -64,18 +64,6 @@ static void failed(tide_conn *conn) {
   tide_exchange__fail(conn->exchange, conn->exchange->request.status);
 }
 
-/* Whether the client keeps up with the least rate of a body. */
-static bool too_slow(const tide_exchange *exchange) {
-  const tide_http_timeouts *t = &exchange->conn->listener->options.timeouts;
-  uint64_t now = tide_http__now(exchange->conn->listener->http);
-  uint64_t age = now - exchange->started_at;
-  if (t->total != 0 && age > t->total)
-    return true;
-  if (t->min_rate == 0 || age <= 5 * TIDE_SEC || exchange->body_wanted == false)
-    return false;
-  return exchange->request.wire_bytes / (age / TIDE_SEC) < t->min_rate;
-}
-
 /* Feeds bytes of a body. Returns how many were taken: none while the handler
  * has too much unread. */
 static size_t feed_body(tide_conn *conn, const char *data, size_t length) {
@@ -101,7 +89,8 @@ static size_t feed_body(tide_conn *conn, const char *data, size_t length) {
     break;
   case TIDE_FEED_MORE:
   case TIDE_FEED_HEAD:
-    if (too_slow(exchange)) {
+    if (tide_timeouts__body_is_late(conn,
+                                    tide_http__now(conn->listener->http))) {
       tide_exchange__fail(exchange, 408);
       return length;
     }
@@ -117,11 +106,15 @@ static size_t head_came(tide_conn *conn, const char *data, size_t length) {
   tide_exchange *exchange = conn->exchange;
   size_t used = 0;
   tide_timeouts__clear(conn);
+  exchange->head_took =
+      tide_http__now(conn->listener->http) - exchange->started_at;
   tide_conn__set_state(conn, TIDE_CONN_HANDLER);
   if (!tide_exchange__route(exchange))
     return 0;
   if (!exchange->request.done) {
-    tide_timeouts__set(conn, TIDE_WAIT_BODY);
+    /* Who waits for a 100 waits for us. */
+    if (!exchange->request.expect_continue)
+      tide_timeouts__set(conn, TIDE_WAIT_BODY);
     if (length > 0)
       used = feed_body(conn, data, length);
   }

@@ -63,6 +63,7 @@ static void send_continue(tide_exchange *exchange) {
     return;
   exchange->continue_sent = true;
   uv_buf_t buf = uv_buf_init((char *)(uintptr_t)text, sizeof text - 1);
+  tide_timeouts__set(exchange->conn, TIDE_WAIT_BODY);
   tide_conn__write(exchange->conn, &buf, 1);
 }
 

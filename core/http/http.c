@@ -99,6 +99,7 @@ int tide_http_open(tide_http **out, const tide_http_env *env) {
   tide_http_set_max_connections(http, 10000);
   http->max_in_flight = 1024;
   http->deadline.fn = tide_timeouts__sweep;
+  http->pace_at = UINT64_MAX;
   http->ticker.fn = on_tick;
   http->health = tide_health_new();
   if (http->health == NULL) {

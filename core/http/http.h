@@ -69,7 +69,7 @@ void tide_http_set_handlers(tide_http *http,
 
 /* All in ns; 0 turns a timeout off. */
 typedef struct tide_http_timeouts {
-  uint64_t idle;
+  uint64_t idle; /* what the client is told; 1 s later it is closed */
   uint64_t head;
   uint64_t clamp; /* head, in a drain */
   uint64_t body;
@@ -81,6 +81,7 @@ typedef struct tide_http_timeouts {
   uint64_t accept_drain; /* cap of an unbind */
   uint64_t stream;       /* streams that go on, after the start of a drain */
   uint32_t min_rate;     /* bytes/s of a body, after 5 s; 0: any */
+  uint32_t write_rate;   /* bytes/s of an answer; 0: any */
 } tide_http_timeouts;
 
 typedef struct tide_listener_options {

@@ -59,7 +59,9 @@ typedef struct tide_exchange {
   uint32_t generation; /* grows when it ends: what is stale can be told */
   tide_route_match match;
   uint64_t started_at; /* first byte */
-  uint64_t handler_at;
+  uint64_t head_took;  /* until the head was complete */
+  uint64_t waits_from; /* for the client's body, while it is waited for */
+  uint64_t waited;     /* for it, before that */
 
   tide_body_framing framing;
   int status;
@@ -116,7 +118,7 @@ typedef struct tide_conn {
   uint32_t pending_capacity;
   uint32_t queued;     /* bytes given to uv_write, not yet done */
   uint32_t given;      /* all that ever were; wraps around */
-  uint32_t stalled_at; /* taken of them when the write timeout last looked */
+  uint32_t stalled_at; /* how far it was when the write timeout last looked */
   uint32_t served;     /* requests begun */
   int fd;
   uint64_t opened_at;
@@ -174,6 +176,7 @@ typedef struct tide_listener {
   uint64_t device;
   uint16_t port; /* the real one */
   char address[128];
+  char idle_text[16]; /* seconds, told to clients; "": nothing is told */
 
   tide_conn *conns;
   uint32_t conn_count;
@@ -219,6 +222,8 @@ struct tide_http {
   tide_health *health;
   uv_idle_t turn; /* work for the next turn of the loop; started when needed */
   tide_deadline deadline; /* sweeps the timeout lists */
+  uint64_t pace_at;       /* the next look at those who are slow */
+  tide_place *pacing;     /* where that look is */
   tide_deadline ticker;   /* paces an unbind, the end of a pause */
   int handles;            /* open ones, connections included */
   bool closing;
@@ -338,6 +343,8 @@ void tide_streams__tick(tide_listener *listener, uint64_t now);
 void tide_timeouts__init(tide_listener *listener);
 void tide_timeouts__set(tide_conn *conn, tide_wait kind);
 void tide_timeouts__clear(tide_conn *conn);
+/* Whether the client takes too long for its body, by its rate or in all. */
+bool tide_timeouts__body_is_late(const tide_conn *conn, uint64_t now);
 void tide_timeouts__sweep(tide_deadline *deadline);
 
 /* server.c */

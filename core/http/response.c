@@ -139,7 +139,7 @@ tide_answer_error tide_response_check(const tide_answer *answer) {
 }
 
 size_t tide_response_bound(const tide_answer *answer) {
-  size_t size = 320 + (answer->type != NULL ? strlen(answer->type) : 0);
+  size_t size = 384 + (answer->type != NULL ? strlen(answer->type) : 0);
   for (size_t i = 0; i < answer->header_count; i++)
     size +=
         answer->headers[i].name_length + answer->headers[i].value_length + 4;
@@ -184,7 +184,7 @@ static char *put_headers(char *at, const tide_answer *answer,
         facts->close = true;
       continue;
     }
-    if (is(h, "date"))
+    if (is(h, "date") || is(h, "keep-alive"))
       continue;
     if (is(h, "content-type"))
       *typed = true;
@@ -199,6 +199,8 @@ static char *put_headers(char *at, const tide_answer *answer,
 static char *put_framing(char *at, const tide_answer *answer,
                          tide_head_facts *facts, tide_body_framing *framing) {
   *framing = TIDE_FRAMING_NONE;
+  if (answer->status == 205) /* it has none, but is framed like one that has */
+    return PUT(at, "Content-Length: 0\r\n");
   if (!tide_status_has_body(answer->status))
     return at;
   if (!facts->streaming) {
@@ -215,15 +217,30 @@ static char *put_framing(char *at, const tide_answer *answer,
       *framing = TIDE_FRAMING_LENGTH;
     return PUT(at, "\r\n");
   }
+  if (facts->head_request) /* nothing follows, and no length is known */
+    return at;
   if (facts->http_1_0) {
     facts->close = true;
-    if (!facts->head_request)
-      *framing = TIDE_FRAMING_CLOSE;
+    *framing = TIDE_FRAMING_CLOSE;
     return at;
   }
-  if (!facts->head_request)
-    *framing = TIDE_FRAMING_CHUNKED;
+  *framing = TIDE_FRAMING_CHUNKED;
   return PUT(at, "Transfer-Encoding: chunked\r\n");
+}
+
+/* What becomes of the connection. A client that knows how long it may be idle
+ * does not send a request into our close. */
+static char *put_connection(char *at, const tide_head_facts *facts) {
+  if (facts->upgrade)
+    return PUT(at, "Connection: Upgrade\r\n");
+  if (facts->close)
+    return PUT(at, "Connection: close\r\n");
+  if (facts->idle != NULL && facts->idle[0] != '\0') {
+    at = PUT(at, "Connection: keep-alive\r\nKeep-Alive: timeout=");
+    at = put(at, facts->idle, strlen(facts->idle));
+    return PUT(at, "\r\n");
+  }
+  return facts->http_1_0 ? PUT(at, "Connection: keep-alive\r\n") : at;
 }
 
 size_t tide_response_head(char *out, const tide_answer *answer,
@@ -241,12 +258,7 @@ size_t tide_response_head(char *out, const tide_answer *answer,
     at = PUT(at, "\r\n");
   }
   at = put_framing(at, answer, facts, framing);
-  if (facts->upgrade)
-    at = PUT(at, "Connection: Upgrade\r\n");
-  else if (facts->close)
-    at = PUT(at, "Connection: close\r\n");
-  else if (facts->http_1_0)
-    at = PUT(at, "Connection: keep-alive\r\n");
+  at = put_connection(at, facts);
   at = PUT(at, "\r\n");
   return (size_t)(at - out);
 }

@@ -24,6 +24,7 @@ typedef enum tide_body_framing {
 /* What the head depends on besides the answer. */
 typedef struct tide_head_facts {
   const char *date;  /* "Sun, 06 Nov 1994 08:49:37 GMT" */
+  const char *idle;  /* seconds that the connection may be idle; or NULL */
   bool head_request; /* HEAD: the body is left out, not its length */
   bool http_1_0;
   bool streaming; /* the body follows in pieces */

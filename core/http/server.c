@@ -27,7 +27,7 @@ void tide_listener_options_init(tide_listener_options *options) {
       .max_requests = 10000,
       .timeouts =
           {
-              .idle = 76 * TIDE_SEC,
+              .idle = 75 * TIDE_SEC,
               .head = 10 * TIDE_SEC,
               .clamp = 5 * TIDE_SEC,
               .body = 30 * TIDE_SEC,
@@ -39,6 +39,7 @@ void tide_listener_options_init(tide_listener_options *options) {
               .accept_drain = TIDE_SEC,
               .stream = 5 * TIDE_SEC,
               .min_rate = 240,
+              .write_rate = 240,
           },
   };
   tide_http_limits_init(&options->limits);
@@ -272,6 +273,9 @@ int tide_listener_listen(tide_listener *listener, char *error, size_t size) {
              listener->options.name, listener->address, uv_strerror(code));
     return code;
   }
+  if (listener->options.timeouts.idle >= TIDE_SEC)
+    snprintf(listener->idle_text, sizeof listener->idle_text, "%llu",
+             (unsigned long long)(listener->options.timeouts.idle / TIDE_SEC));
   if (http->reserve_fd < 0)
     http->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   int code = uv_poll_init(http->env.loop, &listener->poll, listener->fd);

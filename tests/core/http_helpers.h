@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <llhttp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,6 +192,8 @@ static inline int client(void) {
     close(fd);
     return -1;
   }
+  /* What is sent in pieces comes in pieces. */
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   fcntl(fd, F_SETFL, O_NONBLOCK);
   return fd;
 }

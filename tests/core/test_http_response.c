@@ -54,6 +54,10 @@ static void the_framing_fits_client_and_status(void **state) {
       {200, 1, 0, 0, TIDE_FRAMING_NONE, "Content-Length: 7\r\n",
        "Transfer-Encoding"},
       {200, 1, 0, 1, TIDE_FRAMING_NONE, "HTTP/1.1 200", "Content-Length"},
+      {200, 1, 0, 1, TIDE_FRAMING_NONE, "HTTP/1.1 200", "Transfer-Encoding"},
+      {200, 1, 1, 1, TIDE_FRAMING_NONE, "keep-alive", "Connection: close"},
+      {205, 0, 0, 0, TIDE_FRAMING_NONE, "Content-Length: 0\r\n", "Transfer-"},
+      {205, 0, 0, 1, TIDE_FRAMING_NONE, "Content-Length: 0\r\n", "Transfer-"},
       {204, 0, 0, 0, TIDE_FRAMING_NONE, "204 No Content", "Content-"},
       {204, 0, 0, 1, TIDE_FRAMING_NONE, "204 No Content", "Transfer-"},
       {304, 0, 0, 0, TIDE_FRAMING_NONE, "304 Not Modified", "Content-"},
@@ -69,6 +73,20 @@ static void the_framing_fits_client_and_status(void **state) {
     assert_has(rows[i].has);
     assert_lacks(rows[i].lacks);
   }
+}
+
+static void how_long_it_may_be_idle_is_said(void **state) {
+  tide_answer_header own = {"keep-alive", 10, "timeout=9", 9};
+  tide_answer answer = {.status = 200, .headers = &own, .header_count = 1};
+  (void)state;
+  write_head(&answer, (tide_head_facts){.idle = "75"});
+  assert_has("Connection: keep-alive\r\nKeep-Alive: timeout=75\r\n");
+  assert_lacks("timeout=9");
+  write_head(&answer, (tide_head_facts){.idle = "75", .close = true});
+  assert_has("Connection: close\r\n");
+  assert_lacks("eep-");
+  write_head(&answer, (tide_head_facts){.idle = ""});
+  assert_lacks("onnection");
 }
 
 static void close_is_said_once(void **state) {
@@ -154,6 +172,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_plain_answer),
       cmocka_unit_test(the_framing_fits_client_and_status),
+      cmocka_unit_test(how_long_it_may_be_idle_is_said),
       cmocka_unit_test(close_is_said_once),
       cmocka_unit_test(own_headers_stand_as_given),
       cmocka_unit_test(what_would_break_a_head_is_refused),

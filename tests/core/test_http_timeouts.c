@@ -1,16 +1,5 @@
 /* Who waits too long, on a virtual clock. */
-#include "http_helpers.h"
-
-static void settle(void) {
-  for (int i = 0; i < 20; i++)
-    turn();
-}
-
-static int open_virtual(void **state) {
-  int failed = open_default(state);
-  tide_clock_make_virtual(&f.clock);
-  return failed;
-}
+#include "http_time.h"
 
 static void an_idle_connection_is_closed_silently(void **state) {
   int fd = client();
@@ -83,9 +72,90 @@ static void bytes_that_are_here_already_are_read_first(void **state) {
   close(fd);
 }
 
+/* The loop was away for longer than any of them may take. */
+static void many_that_are_late_together_are_read_first(void **state) {
+  enum { MANY = 5 };
+  int fds[MANY];
+  (void)state;
+  for (int i = 0; i < MANY; i++) {
+    fds[i] = client();
+    say(fds[i], "GET /hello HTTP/1.1\r\n");
+  }
+  settle();
+  for (int i = 0; i < MANY; i++)
+    say(fds[i], "Host: a\r\n\r\n");
+  tide_clock_advance(&f.clock, 10 * TIDE_SEC + 5 * TIDE_MS);
+  for (int i = 0; i < MANY; i++) {
+    hear(fds[i], "hello");
+    assert_heard("200 OK");
+    close(fds[i]);
+  }
+}
+
+static void a_body_that_is_here_already_is_read_first(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+  WAIT(f.started == 1);
+  say(fd, "def");
+  tide_clock_advance(&f.clock, 5 * TIDE_SEC + 255 * TIDE_MS);
+  hear(fd, "abcdef");
+  assert_heard("200 OK");
+  close(fd);
+}
+
+/* No later than a quarter of a second after its time, and never before. */
+static void a_head_ends_in_time(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, "GET /hello HT");
+  settle();
+  pass(9900 * TIDE_MS);
+  assert_int_equal(open_connections(), 1);
+  say(fd, "TP");
+  pass(350 * TIDE_MS);
+  hear(fd, NULL);
+  assert_heard("HTTP/1.1 408");
+  assert_heard("Connection: close\r\n");
+  assert_heard("<eof>");
+  close(fd);
+}
+
+/* A request that comes late has its time from its own first byte. */
+static void each_head_has_its_own_time(void **state) {
+  int fd = client();
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    pass(8 * TIDE_SEC);
+    say(fd, "GET /hello HTTP");
+    pass(8 * TIDE_SEC);
+    say(fd, "/1.1\r\nHost: a\r\n\r\n");
+    hear(fd, "hello");
+    assert_heard("200 OK");
+  }
+  close(fd);
+}
+
+/* The client is told a second less than it has. */
+static void what_is_advertised_is_kept(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, GET("/hello"));
+  hear(fd, "hello");
+  assert_heard("Connection: keep-alive\r\n");
+  assert_heard("Keep-Alive: timeout=75\r\n");
+  pass(75 * TIDE_SEC + 500 * TIDE_MS);
+  assert_int_equal(open_connections(), 1);
+  pass(750 * TIDE_MS);
+  hear(fd, NULL);
+  assert_string_equal(heard, "<eof>");
+  close(fd);
+}
+
 static void a_body_may_not_pause_for_long(void **state) {
   int fd = client();
   (void)state;
+  timeouts()->min_rate = 0;
   say(fd, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
   WAIT(f.started == 1);
   tide_clock_advance(&f.clock, 29 * TIDE_SEC);
@@ -158,6 +228,11 @@ int main(void) {
       TEST(the_head_has_ten_seconds_from_its_first_byte),
       TEST(empty_lines_start_no_timer),
       TEST(bytes_that_are_here_already_are_read_first),
+      TEST(many_that_are_late_together_are_read_first),
+      TEST(a_body_that_is_here_already_is_read_first),
+      TEST(a_head_ends_in_time),
+      TEST(each_head_has_its_own_time),
+      TEST(what_is_advertised_is_kept),
       TEST(a_body_may_not_pause_for_long),
       TEST(a_body_in_drops_is_too_slow),
       TEST(a_reader_that_stalls_is_reset),

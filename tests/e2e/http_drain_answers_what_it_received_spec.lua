@@ -35,7 +35,7 @@ describe("a drain", function()
   it("serves a pooled connection during the linger, and tells it to go", function()
     local app = http_app.start { linger = "1s" }
     local conn = assert(http.connect(app.port))
-    assert.is_nil(conn:request("GET", "/hello").headers.connection)
+    assert.equal("keep-alive", conn:request("GET", "/hello").headers.connection)
     app:signal "TERM"
     app:wait_log { to = "draining" }
     local response = assert(conn:request("POST", "/echo", { body = "once" }))
