@@ -202,7 +202,10 @@ static void read_timeouts(lua_State *L, tide_http_timeouts *timeouts) {
   opt_ns(L, "accept_drain", &timeouts->accept_drain);
   opt_ns(L, "stream_grace", &timeouts->stream);
   opt_ns(L, "first_byte_grace", &timeouts->first_byte);
+  opt_ns(L, "lingering_idle", &timeouts->linger);
+  opt_ns(L, "lingering_total", &timeouts->linger_total);
   opt_u32(L, "body_min_rate", &timeouts->min_rate);
+  opt_u32(L, "write_min_rate", &timeouts->write_rate);
 }
 
 /* http.add { name =, host =, port =, ... } -> listener */

@@ -22,6 +22,19 @@ describe("tide.http.listen", function()
     refuses({ port = 1, timeouts = { idel = 1 } }, "idel.*did you mean \"idle\"")
   end)
 
+  it("reads limits and timeouts as the configuration does", function()
+    refuses({ port = 1, limits = { body = "1 lot" } }, "limits.body: \"1 lot\" is not a size")
+    refuses({ port = 1, limits = { header_count = 101 } }, "not between 1 and 100")
+    refuses({ port = 1, limits = { request_line = "1MiB" } }, "not between 16 and 16384")
+    refuses({ port = 1, timeouts = { idle = "soon" } }, "timeouts.idle: .*soon")
+    refuses({ port = 1, timeouts = { header = 0 } }, "timeouts.header: 0 is refused")
+    local s = tide.http.listen { name = "own", port = 0,
+      limits = { body = "2MiB" }, timeouts = { idle = "90s", write_min_rate = "1KiB" } }
+    assert.equal(2 * 1024 * 1024, s.opts.limits.body)
+    assert.equal(90, s.opts.timeouts.idle)
+    assert.equal(1024, s.opts.timeouts.write_min_rate)
+  end)
+
   it("wants a place to listen", function()
     refuses({}, "one of port, path and fd")
     refuses("8080", "a table of options")

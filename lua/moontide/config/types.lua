@@ -95,7 +95,7 @@ local SIZES = {
 }
 local SIZE_HELP = "a size: a number of bytes or a text such as \"64KiB\", \"1MiB\""
 
-function M.size(value)
+function M.size(value, bounds)
   local bytes = value
   if type(value) == "string" then
     local digits, unit = value:match("^(%d+%.?%d*)%s*(%a*)$")
@@ -105,6 +105,9 @@ function M.size(value)
   end
   local whole = type(bytes) == "number" and math.tointeger(bytes)
   if not whole or whole < 0 then return expected(value, SIZE_HELP) end
+  if bounds and (whole < bounds[1] or whole > bounds[2]) then
+    return nil, ("%d bytes are not between %d and %d"):format(whole, bounds[1], bounds[2])
+  end
   return whole
 end
 

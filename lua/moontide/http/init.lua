@@ -11,6 +11,7 @@ local servers = require "moontide.http.server"
 local lazy = require "moontide.lazy"
 
 local dispatch = lazy "moontide.http.dispatch"
+local bounds = lazy "moontide.http.bounds"
 local draining = lazy "moontide.http.draining"
 local suggest = lazy "moontide.suggest"
 local http = core.http
@@ -32,7 +33,7 @@ local LIMITS = {
 }
 local TIMEOUTS = {
   "header", "idle", "body_idle", "body_min_rate", "request_total", "write_stall", "accept_drain",
-  "first_byte_grace", "header_in_drain",
+  "first_byte_grace", "header_in_drain", "write_min_rate", "lingering_idle", "lingering_total",
 }
 
 -- ---- options ----------------------------------------------------------------------------------
@@ -62,16 +63,6 @@ local function check_types(opts)
   end
 end
 
-local function check_part(part, name, known)
-  local allowed = {}
-  for _, key in ipairs(known) do allowed[key] = true end
-  for key in pairs(part or {}) do
-    if not allowed[key] then
-      error(suggest.unknown("key of " .. name, tostring(key), known), 4)
-    end
-  end
-end
-
 -- Options that go only with some others.
 local function check_places(opts)
   if not (opts.port or opts.path or opts.fd) then
@@ -93,8 +84,6 @@ end
 local function check(opts)
   if type(opts) ~= "table" then error("tide.http.listen: a table of options is wanted", 3) end
   check_types(opts)
-  check_part(opts.limits, "limits", LIMITS)
-  check_part(opts.timeouts, "timeouts", TIMEOUTS)
   if opts.port and (opts.port < 0 or opts.port > 65535) then
     error(("tide.http.listen: port %d is not between 0 and 65535"):format(opts.port), 3)
   end
@@ -141,9 +130,7 @@ local function settings(opts)
     all[key] = opts.limits and opts.limits[key] or config.get("limits." .. key)
   end
   for _, key in ipairs(TIMEOUTS) do
-    local own = opts.timeouts and opts.timeouts[key]
-    if own and key ~= "body_min_rate" then own = duration.check(own, "timeouts." .. key, 3) end
-    all[key] = own or config.get("timeouts." .. key)
+    all[key] = opts.timeouts and opts.timeouts[key] or config.get("timeouts." .. key)
   end
   all.stream_grace = opts.stream_grace and duration.parse(opts.stream_grace)
     or config.get("timeouts.stream_grace")
@@ -261,6 +248,8 @@ function M.listen(opts)
   local given = {}
   for key, value in pairs(opts) do given[key] = value end
   given.name = name
+  given.limits = opts.limits and bounds.read(opts.limits, "limits", LIMITS, 2)
+  given.timeouts = opts.timeouts and bounds.read(opts.timeouts, "timeouts", TIMEOUTS, 2)
   local server = servers.new(for_core(given))
   server.opts = given
   M.servers[#M.servers + 1] = server
