@@ -200,7 +200,8 @@ int tide_listener_bind(tide_listener *listener, char *error, size_t size) {
 void tide_listener__unlink(tide_listener *listener) {
   struct stat st;
   const char *path = listener->options.path;
-  if (path == NULL || listener->inode == 0 || listener->inherited)
+  if (path == NULL || listener->inode == 0 ||
+      tide_listener__is_foreign(listener))
     return;
   /* A successor may have bound the path by now: then it is not ours. */
   if (stat(path, &st) == 0 && st.st_ino == listener->inode &&

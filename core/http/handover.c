@@ -134,5 +134,9 @@ void tide_listener_hold(tide_listener *listener, bool hold) {
 }
 
 void tide_listener_disown(tide_listener *listener, bool disown) {
-  listener->inherited = disown;
+  listener->succeeded = disown;
+}
+
+bool tide_listener__is_foreign(const tide_listener *listener) {
+  return listener->inherited || listener->succeeded;
 }

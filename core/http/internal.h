@@ -170,6 +170,7 @@ typedef struct tide_listener {
   bool inherited; /* its queue is somebody else's: never gated, emptied, */
                   /* shut down or unlinked */
   bool handed;    /* from a process that we follow */
+  bool succeeded; /* its socket is a successor's now: as if inherited */
   bool is_unix;
   bool is_v6;
   uint64_t inode; /* of a Unix socket we made */
@@ -356,6 +357,8 @@ void tide_listener__close(tide_listener *listener);
 void tide_listener__watch(tide_listener *listener);
 void tide_listener__free(tide_listener *listener);
 
+/* handover.c: whether the queue of its socket is somebody else's. */
+bool tide_listener__is_foreign(const tide_listener *listener);
 /* bind.c: removes the path of a Unix socket, if it still is ours. */
 void tide_listener__unlink(tide_listener *listener);
 /* The addresses that the options ask for; a negative libuv error, with a

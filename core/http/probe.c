@@ -21,9 +21,21 @@ static void answer(tide_exchange *exchange, int status, const char *body,
   tide_exchange_answer(exchange, &a);
 }
 
+/* A connection that came before a successor took the socket over: whoever asks
+ * at this address is to go on coming. */
+static void answer_succeeded(tide_exchange *exchange) {
+  static const char body[] =
+      "{\"status\":\"ready\",\"state\":\"draining\",\"successor\":true}\n";
+  answer(exchange, 200, body, sizeof body - 1);
+}
+
 static void answer_ready(tide_exchange *exchange) {
   tide_http *http = exchange->conn->listener->http;
   tide_state state = tide_http__state(http);
+  if (exchange->conn->listener->succeeded) {
+    answer_succeeded(exchange);
+    return;
+  }
   uint64_t now = tide_http__now(http);
   double uptime =
       (double)(tide_clock_mono() - http->env.started_at) / (double)TIDE_SEC;

@@ -125,7 +125,7 @@ void tide_listener_unbind(tide_listener *listener) {
     return;
   listener->unbind = TIDE_EMPTYING;
   /* Never begun to listen, or the queue belongs to a successor. */
-  if (!listener->listening || listener->inherited) {
+  if (!listener->listening || tide_listener__is_foreign(listener)) {
     unbound(listener);
     return;
   }

@@ -31,7 +31,7 @@ M.CONFIRM = 5
 ---@class moontide.Offer
 ---@field link moontide.Link
 ---@field stage "booting"|"deciding"
----@field lent { server: moontide.Server, inherited: boolean, adopted: boolean|nil }[]
+---@field lent { server: moontide.Server, adopted: boolean|nil }[]
 ---@field timer moontide.Task
 local offer
 
@@ -62,7 +62,7 @@ local function lend_all()
     local socket = native.lend(server.listener)
     if socket then
       fds[#fds + 1] = socket.fd
-      lent[#lent + 1] = { server = server, inherited = socket.inherited }
+      lent[#lent + 1] = { server = server }
       told[#told + 1] = {
         name = server.name, manage = server.opts.manage or false, address = socket.address,
         inherited = socket.inherited, inode = socket.inode, device = socket.device,
@@ -133,7 +133,7 @@ end
 local function take_back(ended)
   for _, entry in ipairs(ended.lent) do
     if entry.adopted then
-      native.disown(entry.server.listener, entry.inherited)
+      native.disown(entry.server.listener, false)
       native.hold(entry.server.listener, false)
     end
   end
