@@ -253,11 +253,22 @@ local function drop_rest()
   return adopted
 end
 
+-- Listeners that a startup phase has declared are to have their sockets, too.
+local function bind_all()
+  local http = package.loaded["moontide.http"]
+  local ok, err = pcall(function() if http then http.bind_all() end end)
+  if not ok then
+    require("moontide.failing").startup(require("moontide.pipeline.record").text(err))
+  end
+  return ok
+end
+
 --- Asks whether we may accept, being ready. False: this process ends instead.
 ---@async
 ---@return boolean
 function M.permission()
   if not M.following then return true end
+  if not bind_all() then return false end
   local link, adopted = predecessor, require("moontide.json").array(drop_rest())
   if not link then return true end
   local reply, why = link:ask({ type = "ready", adopted = adopted }, ANSWER)

@@ -47,7 +47,7 @@ describe("a takeover", function()
     assert.equal(0, (app:wait()))
     if os.getenv "TIDE_TAKEOVERS" then
       print(("%d takeovers, %d requests answered, %d failed, slowest %.0f ms, %d probes ready")
-        :format(rounds, counts.answered, counts.failed, counts.slowest_ms or 0, ready))
+        :format(rounds, counts.answered, counts.failed, counts.slowest_ms, ready))
     end
   end)
 end)

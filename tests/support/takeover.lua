@@ -5,6 +5,8 @@
 ---     local new = service:start { flags = { "--takeover" } }
 ---     new:wait_log { msg = "taken over" }
 ---     assert.equal(0, (old:wait()))
+local cjson = require "cjson"
+local loop = require "support.loop"
 local proc = require "support.process"
 local uv = require "luv"
 
@@ -64,11 +66,32 @@ function Service:sockets()
   return self.dir .. "/moontide"
 end
 
+---@param app test.Process
+---@return string path of its control socket
+function Service:socket(app)
+  return ("%s/app-%d.sock"):format(self:sockets(), app.pid)
+end
+
+--- Asks a process for its sockets as a successor does, with what is given instead of the truth.
+---@param app test.Process
+---@param fields table|nil
+---@return table peer of `connect`
+---@return table reply
+function Service:ask(app, fields)
+  local peer = M.connect(self:socket(app))
+  local message = {
+    id = 1, type = "takeover", protocol = 1, name = "app", named = false,
+    script = uv.fs_realpath(self.dir .. "/app.lua"), startup = 60,
+  }
+  for key, value in pairs(fields or {}) do message[key] = value end
+  peer:send(message)
+  return peer, peer:receive()
+end
+
 --- Speaks to a control socket, as any program could.
 ---@param path string
----@return table { send = fun(self, text), line = fun(self): string|nil, close = fun(self) }
+---@return table { send =, line =, receive =, close = }
 function M.connect(path)
-  local loop = require "support.loop"
   local self = { pipe = uv.new_pipe(true), text = "" }
   local connected
   self.pipe:connect(path, function(err) connected = err or "yes" end)
@@ -77,13 +100,19 @@ function M.connect(path)
   self.pipe:read_start(function(err, data)
     if data then self.text = self.text .. data else self.closed = err or "eof" end
   end)
-  function self.send(_, text) self.pipe:write(text) end
+  -- A message, or bytes as they are.
+  function self.send(_, what)
+    self.pipe:write(type(what) == "string" and what or cjson.encode(what) .. "\n")
+  end
   -- The next line, or nil when there will be none.
   function self.line(_)
     loop.wait(function() return self.text:find "\n" or self.closed end, 10, "a line")
     local line, rest = self.text:match "^([^\n]*)\n(.*)$"
     self.text = rest or self.text
     return line
+  end
+  function self.receive(_)
+    return cjson.decode((assert(self:line(), "the control connection was closed")))
   end
   function self.close(_)
     if not self.pipe:is_closing() then self.pipe:close() end
