@@ -2,10 +2,7 @@
 ---
 ---     local nodes = rolling.nodes { linger = "700ms" }
 ---     local proxy = rolling.haproxy(nodes)
----     local clients = load.start { port = proxy.port, post = 8 }
----     rolling.restart(nodes, 10, clients)
----     clients:finish()
----     clients:check_executed(rolling.executed(nodes))
+---     local counts = rolling.under_load(nodes, proxy, 10)     -- raises what failed
 local load = require "support.load"
 local loop = require "support.loop"
 local proc = require "support.process"
@@ -69,19 +66,9 @@ function M.report(what, rounds, counts, more)
   for name, count in pairs(more or {}) do print(("  %s %d"):format(name, count)) end
 end
 
---- The files for `Load:check_executed`.
----@param nodes test.Node[]
----@return string[]
-function M.executed(nodes)
-  return { nodes[1].executed, nodes[2].executed }
-end
-
---- SIGTERM, exit 0, start, ready; then the other one. As often as said, and no
---- further than the first failure of the clients.
----@param nodes test.Node[]
----@param rounds integer
----@param clients test.Load
-function M.restart(nodes, rounds, clients)
+-- SIGTERM, exit 0, start, ready; then the other one. As often as said, and no
+-- further than the first failure of the clients.
+local function restart(nodes, rounds, clients)
   for _ = 1, rounds do
     for _, node in ipairs(nodes) do
       local old = node.app
@@ -94,6 +81,34 @@ function M.restart(nodes, rounds, clients)
       clients:check()
     end
   end
+end
+
+local CLIENTS = {
+  keep_alive = 6, per_request = 4, pipelined = 2, post = 8, think = 10, pace = 2, slow = 30,
+  body = 3000,
+}
+
+--- Restarts the nodes under a load of all kinds of clients through the proxy. Raises
+--- when a request failed, a client had to try again, or a POST was executed twice or
+--- without an answer.
+---@param nodes test.Node[]
+---@param proxy test.Process
+---@param rounds integer
+---@param options? test.LoadOptions what differs from the usual load
+---@return table counts
+function M.under_load(nodes, proxy, rounds, options)
+  local all = { port = proxy.port }
+  for name, value in pairs(CLIENTS) do all[name] = value end
+  for name, value in pairs(options or {}) do all[name] = value end
+  local clients = load.start(all)
+  restart(nodes, rounds, clients)
+  local counts = clients:finish()
+  for _, kind in ipairs { "keep_alive", "per_request", "pipelined", "post" } do
+    assert(counts[kind].answered > 20, kind .. " had little to do")
+    assert(counts[kind].retried == 0, kind .. " had to try again")
+  end
+  clients:check_executed { nodes[1].executed, nodes[2].executed }
+  return counts
 end
 
 -- A proxy, once it answers through one of the nodes.
@@ -207,6 +222,9 @@ error_log stderr warn;
 events { worker_connections 1024; }
 http {
   access_log off;
+  # All in memory: the worker of a root's nginx may not write here.
+  client_body_buffer_size 1m;
+  proxy_max_temp_file_size 0;
   client_body_temp_path DIR/body;
   proxy_temp_path DIR/proxy;
   fastcgi_temp_path DIR/fastcgi;
