@@ -5,7 +5,8 @@
 ---
 --- A job is in `live` from before its record is made until its outcome is kept: so this process
 --- knows without the store what it works on, and a record in progress that is not in `live` has
---- lost its process.
+--- lost its process. A job begins only when its record says RUNNING: one that is QUEUED has never
+--- begun, and whoever finds it may run it.
 
 local core = require "moontide.core"
 local digest = require "moontide.core.digest"
@@ -32,7 +33,7 @@ local PROGRESS_EVERY = 1
 ---@field id string 32 hex digits
 ---@field key string|nil the Idempotency-Key
 ---@field request moontide.JobRequest a copy of what the request had
----@field attempt integer 1; more when an earlier process did not finish it
+---@field resumed boolean an earlier process had begun it (`resume`)
 local Job = {}
 Job.__index = Job
 
@@ -78,10 +79,10 @@ end
 
 -- ---- admission --------------------------------------------------------------------------------
 
-local function enter(self, record, request, attempt)
+local function enter(self, record, request, resumed)
   local entry = { id = record.id, record = record, state = "QUEUED", told_at = -math.huge }
   entry.job = setmetatable({
-    id = record.id, key = record.key, request = request, attempt = attempt, entry = entry,
+    id = record.id, key = record.key, request = request, resumed = resumed, entry = entry,
     room = self,
   }, Job)
   self.pending:add(entry.id, entry)
@@ -99,7 +100,7 @@ local function known_only(self, new)
   local why = self.closed and "draining" or "busy"
   if not new.key then return nil, { [why] = true } end
   local record, err = call(self.store, "find", new.scope, new.key)
-  if record then return self:settle(record) end
+  if record then return self:settle(record, new) end
   return nil, err or { [why] = true }
 end
 
@@ -114,9 +115,9 @@ function Jobs:submit(new)
   local record = {
     id = digest.random_id(), scope = new.scope, key = new.key, fingerprint = new.fingerprint,
     path = new.path, state = "QUEUED", created = math.floor(core.clock.wall()),
-    request = self.resume and new.request or nil,
+    request = not self.store.is_memory and new.request or nil, -- who outlives us needs it
   }
-  local entry = enter(self, record, new.request, 1)
+  local entry = enter(self, record, new.request, false)
   local added, err = call(self.store, "add", record)
   if added == true then
     self:enqueue(entry)
@@ -127,7 +128,7 @@ function Jobs:submit(new)
     complain(self, 3, "a job could not be recorded, and was not begun", entry, err)
     return nil, err
   end
-  return self:settle(added)
+  return self:settle(added, new)
 end
 
 -- ---- running ----------------------------------------------------------------------------------
@@ -164,9 +165,23 @@ local function ended(self, entry, t)
   self:start_next()
 end
 
+-- Calls fn until the store has done it.
+local function insist(self, entry, message, fn)
+  local wait = RETRY_FIRST
+  while true do
+    local _, err = fn()
+    if not err then return end
+    complain(self, 3, message, entry, err)
+    task.sleep(wait)
+    wait = math.min(wait * 2, RETRY_MOST)
+  end
+end
+
 local function body(self, entry)
-  local _, err = call(self.store, "update", entry.id, { state = "RUNNING" })
-  if err then complain(self, 2, "a job's record still says QUEUED", entry, err) end
+  insist(self, entry, "a job waits for its record", function()
+    return call(self.store, "update", entry.id, { state = "RUNNING" })
+  end)
+  entry.begun = true
   entry.result = result.of(self.handler(entry.job, entry.job))
 end
 
@@ -218,36 +233,31 @@ local function fields_of(entry)
   }
 end
 
--- Of a process that ends: the next one runs it from the beginning.
+-- When this process ends, the next one may run what has not begun, or may begin again.
 local function is_left_over(self, entry)
-  return self.resume and entry.failure and entry.failure.reason == INTERRUPTED
+  return entry.failure and entry.failure.reason == INTERRUPTED and not self.store.is_memory
+    and (self.resume or not entry.begun)
 end
 
 local function write_outcome(self, entry)
   if is_left_over(self, entry) then
-    return call(self.store, "release", entry.id, { state = "QUEUED" })
+    local state = entry.begun and "RUNNING" or "QUEUED"
+    return call(self.store, "release", entry.id, { state = state })
   end
-  return call(self.store, "finish", entry.id, fields_of(entry), self.ttl)
-end
-
-local function too_large(entry)
-  entry.state, entry.result = "FAILED", nil
-  entry.failure = { reason = "too large", error = "the result does not fit into the store" }
+  local kept, err = call(self.store, "finish", entry.id, fields_of(entry), self.ttl)
+  if err and err.final and entry.result then
+    complain(self, 3, "the result of a job cannot be kept", entry, err)
+    entry.state, entry.result = "FAILED", nil
+    entry.failure = { reason = "too large", error = "the result does not fit into the store" }
+    return call(self.store, "finish", entry.id, fields_of(entry), self.ttl)
+  end
+  return kept, err
 end
 
 local function keep(self, entry)
-  local wait = RETRY_FIRST
-  while true do
-    local _, err = write_outcome(self, entry)
-    if not err then break end
-    complain(self, 3, "the outcome of a job is not kept yet", entry, err)
-    if err.final and entry.result then
-      too_large(entry)
-    else
-      task.sleep(wait)
-      wait = math.min(wait * 2, RETRY_MOST)
-    end
-  end
+  insist(self, entry, "the outcome of a job is not kept yet", function()
+    return write_outcome(self, entry)
+  end)
   self.pending:remove(entry.id)
 end
 
@@ -260,10 +270,11 @@ end
 
 -- ---- records of other processes ---------------------------------------------------------------
 
-local function run_again(self, record)
-  local entry = enter(self, record, record.request, 2)
-  write_log(1, "http", "job of an earlier process begins again", "route", self.name, "job",
-    record.id)
+local function run_again(self, record, request)
+  local begun = record.state == "RUNNING"
+  local entry = enter(self, record, request, begun)
+  write_log(1, "http", begun and "job of an earlier process begins again"
+    or "job of an earlier process begins", "route", self.name, "job", record.id)
   self:enqueue(entry)
   return self:view(entry)
 end
@@ -276,7 +287,7 @@ local function give_up(self, record)
   return self:view(record)
 end
 
-local function recover(self, record)
+local function recover(self, record, request)
   local adopted, err = call(self.store, "adopt", record)
   if err then return nil, err end
   if not adopted then -- another process was first, or it is finished by now
@@ -284,26 +295,32 @@ local function recover(self, record)
     if not record then return nil, err or { gone = true } end
     return self:view(record)
   end
-  if self.resume and record.request and not self.closed then return run_again(self, record) end
+  if request and (self.resume or record.state == "QUEUED") then
+    return run_again(self, record, request)
+  end
   return give_up(self, record)
 end
 
---- What a record stands for: one in progress whose process is gone is begun again or given up.
+-- In progress, says the record, and nobody is at it. In a drain it is left to the next process.
+local function is_abandoned(self, record)
+  local is_open = record.state == "QUEUED" or record.state == "RUNNING"
+  if not is_open or self.closed or self.recovering[record.id] then return false end
+  return record.owner == self.store.owner or not self.store:is_alive(record)
+end
+
+--- What a record stands for: one in progress whose process is gone is begun, or given up.
 ---@async
 ---@param record moontide.StoreRecord
+---@param new table|nil the request that found it by its key
 ---@return table|nil job
 ---@return table|nil why
-function Jobs:settle(record)
+function Jobs:settle(record, new)
   local entry = self.live[record.id]
   if entry then return self:view(entry) end
-  local is_open = record.state == "QUEUED" or record.state == "RUNNING"
-  local is_ours = record.owner == self.store.owner
-  if not is_open or self.recovering[record.id]
-    or (not is_ours and self.store:is_alive(record)) then
-    return self:view(record)
-  end
+  if not is_abandoned(self, record) then return self:view(record) end
+  local same = new and new.fingerprint == record.fingerprint
   self.recovering[record.id] = true
-  local ok, view, err = pcall(recover, self, record)
+  local ok, view, err = pcall(recover, self, record, record.request or same and new.request)
   self.recovering[record.id] = nil
   if not ok then error(view, 0) end
   return view, err
@@ -356,12 +373,17 @@ end
 
 -- ---- the shutdown -----------------------------------------------------------------------------
 
+--- Ends what runs or waits: the shutdown's time is over.
+function Jobs:interrupt()
+  self.interrupted = true
+  for _, entry in pairs(self.live) do self:stop(entry, INTERRUPTED) end
+end
+
 --- Lets the shutdown wait for the jobs. From when it waits no new one is taken; those that are not
 --- done in its time are ended, and recorded so.
 function Jobs:drain_with_requests()
   self.pending:drain_with_requests(function() self.closed = true end, function()
-    self.interrupted = true
-    for _, entry in pairs(self.live) do self:stop(entry, INTERRUPTED) end
+    self:interrupt()
   end)
 end
 
