@@ -35,6 +35,24 @@ static bool is_last(const tide_exchange *exchange) {
   return most != 0 && conn->served >= most;
 }
 
+size_t tide_answer__unavailable(tide_http *http, char *out, size_t size) {
+  static const tide_answer_header retry = {"Retry-After", 11, "1", 1};
+  static const char text[] = "Service Unavailable";
+  tide_answer answer = {.status = 503,
+                        .type = "text/plain; charset=utf-8",
+                        .headers = &retry,
+                        .header_count = 1,
+                        .body = text,
+                        .length = sizeof text - 1};
+  tide_head_facts facts = {.date = date_of(http), .close = true};
+  tide_body_framing framing;
+  if (tide_response_bound(&answer) + answer.length > size)
+    return 0;
+  size_t length = tide_response_head(out, &answer, &facts, &framing);
+  memcpy(out + length, text, answer.length);
+  return length + answer.length;
+}
+
 static bool is_head_request(const tide_exchange *exchange) {
   return exchange->request.method == HTTP_HEAD && exchange->request.head_done;
 }

@@ -56,7 +56,7 @@ static void link_conn(tide_conn *conn) {
   listener->conns = conn;
   listener->conn_count++;
   listener->idle++;
-  listener->http->connections++;
+  listener->http->connections += !listener->options.manage;
   listener->http->handles++;
 }
 
@@ -71,7 +71,8 @@ static void unlink_conn(tide_conn *conn) {
   if (conn->next != NULL)
     conn->next->previous = conn->previous;
   listener->conn_count--;
-  listener->http->connections--;
+  listener->http->connections -= !listener->options.manage;
+  listener->http->reserved -= conn->reserved;
 }
 
 tide_conn *tide_conn__open(tide_listener *listener, int fd) {
@@ -151,6 +152,7 @@ void tide_conn__destroy(tide_conn *conn, bool reset) {
   if (conn->exchange != NULL)
     tide_exchange__lose(conn->exchange, "aborted");
   if (!http->closing) {
+    tide_listener__reserve(http);
     tide_listener__resume(http);
     tide_drain__check(listener);
   }

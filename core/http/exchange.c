@@ -229,6 +229,11 @@ static bool admit(tide_exchange *exchange) {
   tide_state state = tide_http__state(listener->http);
   if (listener->options.manage)
     return true;
+  if (exchange->conn->reserved) {
+    listener->http->stats.refused++;
+    tide_exchange__fail(exchange, 503);
+    return false;
+  }
   if (state == TIDE_STARTING || state == TIDE_STOPPED ||
       (listener->draining && listener->options.reject_in_drain)) {
     tide_exchange__fail(exchange, 503);
@@ -273,6 +278,7 @@ bool tide_exchange__route(tide_exchange *exchange) {
   exchange->conn->served++;
   exchange->match.route = NULL;
   exchange->match.allow = 0;
+  exchange->conn->must_close |= exchange->conn->reserved;
   if (tide_health__answer(exchange))
     return false;
   if (!admit(exchange) || is_answered_at_once(exchange))

@@ -25,7 +25,7 @@ enum {
   TIDE_HIGH_WATER = 65536, /* queued or unread bytes that make a side wait */
   TIDE_CLOSES_PER_TURN = 50,
   TIDE_EXTRA_CONNECTIONS = 64, /* over the limit, told so with a 503 */
-  TIDE_HEALTH_CONNECTIONS = 8, /* over the limit, for the management port */
+  TIDE_HEALTH_CONNECTIONS = 8, /* over the limit, for probes */
 };
 
 /* ---- timeouts ----------------------------------------------------------- */
@@ -136,6 +136,7 @@ typedef struct tide_conn {
   bool after_answer : 1; /* of a FIN: it follows an answer */
   bool finishing : 1;    /* FIN as soon as all is written */
   bool holding : 1;      /* counted in listener->holding */
+  bool reserved : 1;     /* counted in http->reserved: for a probe only */
   union {
     uv_handle_t handle;
     uv_stream_t stream;
@@ -229,12 +230,12 @@ struct tide_http {
   int handles;            /* open ones, connections included */
   bool closing;
   tide_conn *turn_list;
-  uint32_t connections;
+  uint32_t connections; /* not those of the management listener */
   uint32_t max_connections;
-  uint32_t extra; /* over the limit */
+  uint32_t reserved; /* of those over the limit: in places for probes */
   uint64_t pause_until;
-  bool told_full;
-  int reserve_fd; /* given up to accept and close when none is left */
+  uint64_t full_at; /* when accepting failed last */
+  int reserve_fd;   /* given up to accept and close when none is left */
 
   tide_exchange **exchanges; /* all ever made, by slot */
   uint32_t exchange_count;
@@ -315,6 +316,9 @@ void tide_exchange__lose(tide_exchange *exchange, const char *why);
 void tide_exchange__abort(tide_exchange *exchange, const char *why);
 
 /* answer.c */
+/* Writes the answer to a client that there is no room for; returns its length.
+ */
+size_t tide_answer__unavailable(tide_http *http, char *out, size_t size);
 /* It has become a stream: its handler ends with its client, unless the route
  * says otherwise. */
 void tide_exchange__watch(tide_exchange *exchange);
@@ -348,13 +352,18 @@ void tide_timeouts__clear(tide_conn *conn);
 bool tide_timeouts__body_is_late(const tide_conn *conn, uint64_t now);
 void tide_timeouts__sweep(tide_deadline *deadline);
 
-/* server.c */
+/* accept.c */
 /* Accepts so many at most; true: none is left in the queue. */
 bool tide_listener__accept(tide_listener *listener, int most);
+/* Room was made: those that had to stop for want of it go on. */
 void tide_listener__resume(tide_http *http);
-void tide_listener__close(tide_listener *listener);
 /* Polls the socket, unless something keeps it from accepting. */
 void tide_listener__watch(tide_listener *listener);
+/* Opens the descriptor that is kept for a full table, if it is not open. */
+void tide_listener__reserve(tide_http *http);
+
+/* server.c */
+void tide_listener__close(tide_listener *listener);
 void tide_listener__free(tide_listener *listener);
 
 /* handover.c: whether the queue of its socket is somebody else's. */

@@ -200,6 +200,10 @@ static void expire(tide_conn *conn, tide_wait kind) {
   case TIDE_WAIT_HEAD:
   case TIDE_WAIT_CLAMP:
   case TIDE_WAIT_BODY:
+    if (conn->exchange == NULL) { /* it held a place and has said nothing */
+      tide_conn__finish(conn);
+      break;
+    }
     stats->timeouts++;
     tide_exchange__fail(conn->exchange, 408);
     break;

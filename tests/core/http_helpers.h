@@ -183,9 +183,9 @@ static inline void turn(void) {
   uv_run(&f.loop, UV_RUN_NOWAIT);
 }
 
-static inline int client(void) {
+static inline int client_of(tide_listener *listener) {
   struct sockaddr_in address = {.sin_family = AF_INET};
-  address.sin_port = htons((uint16_t)tide_listener_port(f.listener));
+  address.sin_port = htons((uint16_t)tide_listener_port(listener));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
@@ -196,6 +196,10 @@ static inline int client(void) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   fcntl(fd, F_SETFL, O_NONBLOCK);
   return fd;
+}
+
+static inline int client(void) {
+  return client_of(f.listener);
 }
 
 static inline void say(int fd, const char *text) {
