@@ -217,6 +217,21 @@ static void turn(load_run *run, load_client **clients, int count) {
   }
 }
 
+static load_client **make_clients(load_run *run, int *count) {
+  const int *wanted = run->options.clients;
+  *count = 0;
+  for (int kind = 0; kind < LOAD_KINDS; kind++)
+    *count += wanted[kind];
+  if (*count == 0)
+    refuse("is missing", "--keep-alive, --per-request, --pipelined or --post");
+  load_client **clients = calloc((size_t)*count, sizeof *clients);
+  int i = 0;
+  for (int kind = 0; kind < LOAD_KINDS; kind++)
+    for (int n = 0; n < wanted[kind]; n++)
+      clients[i++] = load_client_new(run, (load_kind)kind, n);
+  return clients;
+}
+
 int main(int argc, char **argv) {
   char prefix[16];
   snprintf(prefix, sizeof prefix, "%d", (int)getpid());
@@ -228,22 +243,14 @@ int main(int argc, char **argv) {
   sigaction(SIGINT, &action, NULL);
   run.epoll = epoll_create1(EPOLL_CLOEXEC);
   run.started_at = load_now();
-  int count = 0;
-  for (int kind = 0; kind < LOAD_KINDS; kind++)
-    count += run.options.clients[kind];
-  if (count == 0)
-    refuse("is missing", "--keep-alive, --per-request, --pipelined or --post");
-  load_client **clients = calloc((size_t)count, sizeof *clients);
-  int i = 0;
-  for (int kind = 0; kind < LOAD_KINDS; kind++)
-    for (int n = 0; n < run.options.clients[kind]; n++)
-      clients[i++] = load_client_new(&run, (load_kind)kind, n);
+  int count;
+  load_client **clients = make_clients(&run, &count);
   turn(&run, clients, count);
   load_report(&run, load_now(), stdout);
   if (run.options.ids != NULL)
     fclose(run.options.ids);
-  while (i > 0)
-    load_client_free(clients[--i]);
+  while (count > 0)
+    load_client_free(clients[--count]);
   free(clients);
   close(run.epoll);
   return load_failures(&run) > 0;
