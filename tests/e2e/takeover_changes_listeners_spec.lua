@@ -1,5 +1,5 @@
--- A new version of a script may listen elsewhere: what both have is handed over, what is new is bound,
--- what is gone is drained by the old process.
+-- A new version of a script may listen elsewhere: what both have is handed over, what is new is
+-- bound, what is gone is drained by the old process.
 local http = require "support.http_client"
 local load = require "support.load"
 local proc = require "support.process"
@@ -111,7 +111,9 @@ describe("a takeover by a script", function()
 
   it("without a management listener has the old one close it", function()
     begin(API)
-    local new = service:follow { script = script(API), flags = { "--takeover", "--set", "manage=false" } }
+    local new = service:follow {
+      script = script(API), flags = { "--takeover", "--set", "manage=false" },
+    }
     assert.equal(0, (old:wait()))
     assert.equal("api", adopted(new))
     assert.equal("ECONNREFUSED", select(2, http.connect(service.manage_port)))

@@ -1,5 +1,5 @@
--- Each way in which a takeover cannot be: the process that serves goes on serving and says who asked
--- and why not, the other one ends with 69 and says it, too.
+-- Each way in which a takeover cannot be: the process that serves goes on serving and says who
+-- asked and why not, the other one ends with 69 and says it, too.
 local http = require "support.http_client"
 local loop = require "support.loop"
 local proc = require "support.process"
@@ -81,7 +81,9 @@ describe("a takeover", function()
     old:signal "TERM"
     assert.equal(0, (old:wait()))
     old = service:start_ready { env = { NAME = "orders" } }
-    local new = service:start { flags = { "--takeover" }, script = other, env = { NAME = "orders" } }
+    local new = service:start {
+      flags = { "--takeover" }, script = other, env = { NAME = "orders" },
+    }
     new:wait_log { msg = "taken over" }
     assert.equal(0, (old:wait()))
     serves(new)
@@ -91,7 +93,8 @@ describe("a takeover", function()
     old = service:start_ready { env = { LINGER = "3s" } }
     old:signal "TERM"
     old:wait_log { to = "draining" }
-    refused(service:start { flags = { "--takeover" } }, "process " .. old.pid .. " is draining", true)
+    refused(service:start { flags = { "--takeover" } },
+      ("process %d is draining"):format(old.pid), true)
     local _, reply = service:ask(old)
     assert.equal("draining", reply.why)
     said(old, "draining")
@@ -102,7 +105,8 @@ describe("a takeover", function()
   it("of a process that starts is refused", function()
     old = service:start { flags = { "--takeover" }, env = { SLOW = "2s" } }
     old:wait_log { msg = "control socket" }
-    refused(service:start { flags = { "--takeover" } }, "process " .. old.pid .. " is starting", true)
+    refused(service:start { flags = { "--takeover" } },
+      ("process %d is starting"):format(old.pid), true)
     local _, reply = service:ask(old)
     assert.equal("starting", reply.why)
     old:wait_ready()
@@ -139,7 +143,7 @@ describe("a takeover", function()
     old = service:start_ready()
     local new = service:start { flags = { "--takeover" }, env = { FAIL = "1" } }
     assert.equal(1, (new:wait()))
-    local record = old:wait_log(function(r) return r.component == "takeover" and r.level == "warn" end)
+    local record = old:wait_log { component = "takeover", level = "warn" }
     assert.equal(new.pid, record.pid)
     assert.matches("no db", record.why)
     serves(old)
@@ -276,6 +280,6 @@ describe("--takeover", function()
   it("takes nothing else: exit 64", function()
     local code, _, err = proc.run { flags = { "--takeover=maybe" }, script = APP }
     assert.equal(64, code)
-    assert.matches('--takeover takes required or the number of a process, not "maybe"', err, 1, true)
+    assert.matches('takes required or the number of a process, not "maybe"', err, 1, true)
   end)
 end)

@@ -1,5 +1,5 @@
--- One process follows another under a load of clients that forgive nothing: a refused connection, an
--- EOF at a POST, a status that is not 200 are failures. $TIDE_TAKEOVERS says how many in a row.
+-- One process follows another under a load of clients that forgive nothing: a refused connection,
+-- an EOF at a POST, a status that is not 200 are failures. $TIDE_TAKEOVERS says how many in a row.
 local http = require "support.http_client"
 local load = require "support.load"
 local takeover = require "support.takeover"

@@ -1,4 +1,5 @@
--- Whoever dies in the middle of a takeover, and whenever: one of the two has the queue and serves it.
+-- Whoever dies in the middle of a takeover, and whenever: one of the two has the queue and serves
+-- it.
 local http = require "support.http_client"
 local load = require "support.load"
 local loop = require "support.loop"
