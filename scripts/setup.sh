@@ -16,7 +16,7 @@ build=(
 test=(
   lua-busted lua-check libcmocka-dev clang-format clang-tidy # tests, lint
   clang libclang-rt-dev                                      # fuzzing
-  procps python3 python3-yaml systemd faketime               # e2e, examples
+  procps python3 python3-yaml systemd faketime util-linux    # e2e, examples
   haproxy nginx-light nodejs socat wrk                       # other ends of HTTP
   lua-luaossl python3-websockets                             # WebSocket
 )

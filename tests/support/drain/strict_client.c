@@ -70,7 +70,7 @@ typedef struct client {
   state state;
   int served;  /* answers on this connection */
   int waiting; /* requests sent on it without an answer */
-  bool had_one;
+  bool asked, had_one;
   uint64_t wake_at; /* while it rests */
   uint64_t since;   /* of the last progress */
   uint64_t number;  /* in the body of a POST */
@@ -88,7 +88,7 @@ static struct {
 } opt;
 
 static client *clients;
-static int poll_fd, alive, warm;
+static int poll_fd, alive, warm, started;
 static uint64_t counts[OUTCOMES], next_number;
 static double *closed_at; /* idle and silent: when the server closed */
 static int closed;
@@ -156,6 +156,17 @@ static void lost(client *c, bool reset) {
     connected_again(c);
 }
 
+/* Says it when all clients have come so far. */
+static void milestone(bool *reached, int *count, const char *name) {
+  if (*reached)
+    return;
+  *reached = true;
+  if (++*count < opt.clients)
+    return;
+  puts(name);
+  fflush(stdout);
+}
+
 static void ask(client *c) {
   char text[DEPTH * 256];
   size_t length = 0;
@@ -167,6 +178,7 @@ static void ask(client *c) {
   c->since = now_us();
   /* An error is seen by the read that follows, behind what came before it. */
   (void)!send(c->fd, text, length, MSG_NOSIGNAL);
+  milestone(&c->asked, &started, "sent");
 }
 
 static void refused(client *c) {
@@ -243,13 +255,7 @@ static void answered(client *c, const answer *a) {
   counts[is_right(c, a) ? ANSWERED : WRONG]++;
   c->served++;
   c->waiting--;
-  if (!c->had_one) {
-    c->had_one = true;
-    if (++warm == opt.clients) {
-      puts("running");
-      fflush(stdout);
-    }
-  }
+  milestone(&c->had_one, &warm, "running");
 }
 
 /* One more round for a client whose answers are all here. */
@@ -344,10 +350,7 @@ static void connected(client *c) {
     return;
   }
   c->state = WATCHING;
-  if (++warm == opt.clients) {
-    puts("running");
-    fflush(stdout);
-  }
+  milestone(&c->had_one, &warm, "running");
 }
 
 /* Whether there is nothing to hope for: no answer for long, or no close. */
