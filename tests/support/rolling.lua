@@ -90,14 +90,16 @@ local CLIENTS = {
 
 --- Restarts the nodes under a load of all kinds of clients through the proxy. Raises
 --- when a request failed, a client had to try again, or a POST was executed twice or
---- without an answer.
+--- without an answer. Without a proxy the clients go to the nodes themselves, and to
+--- the other one when they are refused.
 ---@param nodes test.Node[]
----@param proxy test.Process
+---@param proxy test.Process?
 ---@param rounds integer
 ---@param options? test.LoadOptions what differs from the usual load
 ---@return table counts
 function M.under_load(nodes, proxy, rounds, options)
-  local all = { port = proxy.port }
+  local all = proxy and { port = proxy.port }
+    or { ports = { nodes[1].port, nodes[2].port }, retry_refused = true }
   for name, value in pairs(CLIENTS) do all[name] = value end
   for name, value in pairs(options or {}) do all[name] = value end
   local clients = load.start(all)
