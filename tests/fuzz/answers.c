@@ -82,7 +82,8 @@ static void field(answer *a, framing *f, const char *text, size_t length) {
     CHECK(!f->length_said && !f->chunked && is(value, size, "chunked"));
     f->chunked = true;
   } else if (is(text, name, "connection")) {
-    CHECK(is(value, size, "close") || is(value, size, "keep-alive"));
+    CHECK(is(value, size, "close") || is(value, size, "keep-alive") ||
+          (a->status == 101 && is(value, size, "upgrade")));
     CHECK(!a->close);
     a->close = is(value, size, "close");
   } else if (is(text, name, "date")) {
@@ -145,6 +146,11 @@ static bool begins_an_answer(const reader *r) {
 /* False: cut off. No body of a test begins as an answer does, so one that is
  * promised and not there can be told: it was a HEAD's. */
 static bool body(reader *r, answer *a, const framing *f) {
+  if (a->status == 101) { /* the rest is of another protocol */
+    CHECK(!f->length_said && !f->chunked);
+    some(r, a, left(r));
+    return true;
+  }
   if (a->status == 204 || a->status == 304) {
     CHECK(!f->length_said && !f->chunked);
     return true;
@@ -172,8 +178,8 @@ void answers_read(answers *out, const char *data, size_t length, bool ended) {
     framing f = {0};
     memset(a, 0, sizeof *a);
     bool came = head(&r, a, &f);
-    if (came && a->status < 200) {
-      CHECK(a->status == 100 && !f.length_said && !f.chunked && !a->close);
+    if (came && a->status == 100) {
+      CHECK(!f.length_said && !f.chunked && !a->close);
       out->interim++;
       continue;
     }

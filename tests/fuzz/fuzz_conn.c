@@ -10,10 +10,10 @@
  *   H X        the client closes its half; closes all without reading
  *   A W V B    cues for the handler: end, a small piece, a large one, fail
  *   T L        half a second, 20 seconds go by
- *   G D F      the process drains (linger); the listener is drained; is forced
- *   =          (first) compares: the bytes whole, and in the pieces the script
- *              says, over and over, must get the same answers
- *   # %        (anywhere) small limits; three requests for a connection
+ *   G D S F    the process drains (linger); the listener is drained; its
+ * streams are ended; all is =          (first) compares: the bytes whole, and
+ * in the pieces the script says, over and over, must get the same answers # %
+ * (anywhere) small limits; three requests for a connection
  *
  * At the end the rest is sent, handlers come to their end, clients close their
  * half; then all must be answered, and nothing be left.
@@ -249,6 +249,12 @@ static void pass(uint64_t ns) {
   tide_clock_advance(&the_room.clock, ns);
 }
 
+static void cut_off(void) {
+  for (int i = 0; i < CLIENTS; i++)
+    the_room.clients[i].may_lose = true;
+  tide_listener_reset(the_room.listener);
+}
+
 static void drain(player *p, char step) {
   if (!p->draining)
     tide_lifecycle_move(&the_room.lifecycle, TIDE_DRAINING);
@@ -257,6 +263,10 @@ static void drain(player *p, char step) {
     return;
   tide_listener_unbind(the_room.listener);
   tide_listener_drain(the_room.listener);
+  if (step == 'S')
+    tide_streams__end(the_room.listener);
+  if (step == 'Z')
+    cut_off();
   if (step == 'F')
     tide_listener_force(the_room.listener, "drain timeout");
 }
@@ -293,7 +303,7 @@ static void play_step(player *p, char step) {
     pass(step == 'T' ? TIDE_SEC / 2 : 20 * TIDE_SEC);
   else if (strchr("AWVB", step) != NULL)
     cue(c, step);
-  else if (strchr("GDF", step) != NULL)
+  else if (strchr("GDSFZ", step) != NULL)
     drain(p, step);
 }
 
@@ -326,6 +336,9 @@ static void configure(const input *in) {
   tide_listener_options *options = tide_listener_configure(the_room.listener);
   tide_http_limits_init(&options->limits);
   options->max_requests = 10000;
+  options->idle_close_spread = 0;
+  if (memchr(in->script, '~', in->script_length) != NULL)
+    options->idle_close_spread = 10 * TIDE_SEC;
   if (memchr(in->script, '%', in->script_length) != NULL)
     options->max_requests = 3;
   if (memchr(in->script, '#', in->script_length) != NULL)

@@ -18,6 +18,9 @@ enum {
   ROUTE_LATER,   /* on a cue */
   ROUTE_STREAM,  /* in pieces, on cues */
   ROUTE_FEED,    /* the same, on a route that a drain refuses */
+  ROUTE_EVENTS,  /* the same, and any piece may be the last */
+  ROUTE_SIZED,   /* the same, of a length that the head promises */
+  ROUTE_UPGRADE, /* another protocol: sends back what it gets */
   ROUTE_EMPTY,   /* 204 */
   ROUTE_BIG,     /* more than fits into a socket */
   ROUTE_CLOSE,   /* says close itself */
@@ -36,6 +39,7 @@ static void add(tide_listener *listener, unsigned method, const char *pattern,
   CHECK(route != NULL);
   route->id = id;
   route->stream = id == ROUTE_FEED;
+  route->watch = id == ROUTE_LATER || id == ROUTE_ECHO;
 }
 
 void handlers_add(tide_listener *listener) {
@@ -51,6 +55,9 @@ void handlers_add(tide_listener *listener) {
       {"/later", ROUTE_LATER},
       {"/stream", ROUTE_STREAM},
       {"/feed", ROUTE_FEED},
+      {"/events", ROUTE_EVENTS},
+      {"/sized", ROUTE_SIZED},
+      {"/upgrade", ROUTE_UPGRADE},
       {"/empty", ROUTE_EMPTY},
       {"/big", ROUTE_BIG},
       {"/close", ROUTE_CLOSE},
@@ -139,7 +146,7 @@ static void reply(client *c, tide_exchange *x, int status, const char *body,
   handlers_prune(c);
 }
 
-static void answer_seen(client *c, tide_exchange *x) {
+static void reply_seen(client *c, tide_exchange *x) {
   char text[96];
   int n = snprintf(text, sizeof text, "route %d saw %016llx body %016llx %zu\n",
                    c->now.route, (unsigned long long)seen(x),
@@ -147,13 +154,27 @@ static void answer_seen(client *c, tide_exchange *x) {
   reply(c, x, 200, text, (size_t)n);
 }
 
+enum { SIZE = 50000 };
+
+static tide_answer_error begin_as(client *c, tide_exchange *x, tide_answer *a) {
+  if (c->now.route == ROUTE_EVENTS)
+    return tide_exchange_begin_events(x, a);
+  a->sized = c->now.route == ROUTE_SIZED;
+  a->size = c->now.left = a->sized ? SIZE : 0;
+  return tide_exchange_begin(x, a);
+}
+
 static void begin(client *c, tide_exchange *x) {
   char digits[24];
   tide_answer_header headers[2];
   tide_answer a = head(c, 200, digits, headers);
   promised(c, false);
-  if (tide_exchange_begin(x, &a) != TIDE_ANSWER_OK) {
+  tide_answer_error error = begin_as(c, x, &a);
+  if (error != TIDE_ANSWER_OK) {
     c->promise_count--;
+    CHECK(error == TIDE_ANSWER_LOST || error == TIDE_ANSWER_DRAIN);
+    if (error == TIDE_ANSWER_DRAIN)
+      reply_seen(c, x);
     return;
   }
   c->now.begun = true;
@@ -166,6 +187,43 @@ static void begin(client *c, tide_exchange *x) {
     c->may_lose = true;
 }
 
+static void upgrade(client *c, tide_exchange *x) {
+  char digits[24];
+  tide_answer_header headers[2];
+  tide_answer a = head(c, 101, digits, headers);
+  headers[1] = (tide_answer_header){"Upgrade", 7, "x", 1};
+  a.header_count = 2;
+  a.type = NULL;
+  promised(c, true);
+  tide_answer_error error = tide_exchange_upgrade(x, &a);
+  if (error != TIDE_ANSWER_OK)
+    c->promise_count--;
+  if (error == TIDE_ANSWER_PLAIN || error == TIDE_ANSWER_DRAIN)
+    reply_seen(c, x);
+  if (error != TIDE_ANSWER_OK)
+    return;
+  c->now.begun = c->now.upgraded = true;
+  tide_exchange_want_body(x, false);
+}
+
+/* Sends back what has come; the client's end is the end. */
+static void send_back(client *c, tide_exchange *x) {
+  size_t length;
+  bool complete, full;
+  const char *lost;
+  const char *data = tide_exchange_body(x, &length, &complete, &lost);
+  if (data == NULL)
+    return;
+  tide_answer_error error = tide_exchange_write(x, data, length, &full);
+  if (error != TIDE_ANSWER_OK || exchange_of(c) == NULL)
+    return;
+  tide_exchange_take(x, length);
+  if (complete)
+    tide_exchange_finish(x);
+  else
+    tide_exchange_want_body(x, false);
+}
+
 static void wrong(client *c, tide_exchange *x) {
   static const tide_answer_header split = {"A", 1, "b\r\nEvil: c", 10};
   tide_answer a = {.status = 200, .headers = &split, .header_count = 1};
@@ -173,7 +231,7 @@ static void wrong(client *c, tide_exchange *x) {
   CHECK(tide_exchange_answer(x, &a) == TIDE_ANSWER_HEADER);
   a = (tide_answer){.status = 99};
   CHECK(tide_exchange_answer(x, &a) == TIDE_ANSWER_STATUS);
-  answer_seen(c, x);
+  reply_seen(c, x);
   a.status = 200;
   if (tide_http_exchange(the_room.http, tide_exchange_slot(x), generation))
     CHECK(tide_exchange_answer(x, &a) == TIDE_ANSWER_TWICE);
@@ -184,7 +242,12 @@ static void run(client *c, tide_exchange *x) {
   case ROUTE_LATER:
   case ROUTE_STREAM:
   case ROUTE_FEED:
+  case ROUTE_EVENTS:
+  case ROUTE_SIZED:
     break; /* waits for its cue */
+  case ROUTE_UPGRADE:
+    upgrade(c, x);
+    break;
   case ROUTE_EMPTY:
     reply(c, x, 204, NULL, 0);
     break;
@@ -194,7 +257,7 @@ static void run(client *c, tide_exchange *x) {
       reply(c, x, 200, big, sizeof big);
       break;
     }
-    answer_seen(c, x);
+    reply_seen(c, x);
     break;
   case ROUTE_BROKEN:
     tide_exchange_broken(x, 500);
@@ -207,7 +270,7 @@ static void run(client *c, tide_exchange *x) {
     wrong(c, x);
     break;
   default:
-    answer_seen(c, x);
+    reply_seen(c, x);
   }
 }
 
@@ -274,7 +337,9 @@ static void on_wake(void *arg, tide_exchange *x) {
   client *c = client_of(x);
   (void)arg;
   CHECK(exchange_of(c) == x);
-  if (reads(c) && !c->now.begun)
+  if (c->now.upgraded)
+    send_back(c, x);
+  else if (reads(c) && !c->now.begun)
     step(c, x);
 }
 
@@ -282,7 +347,11 @@ static void on_abort(void *arg, tide_exchange *x, const char *why) {
   client *c = client_of(x);
   (void)arg;
   CHECK(exchange_of(c) == x && why != NULL);
-  c->may_lose |= c->now.begun;
+  bool clean = c->now.route == ROUTE_EVENTS || c->now.upgraded;
+  if (c->now.begun && clean && strcmp(why, "stream grace") == 0)
+    c->promises[c->promise_count - 1].complete = true;
+  else
+    c->may_lose |= c->now.begun;
   /* A cancelled task may still answer while it ends. */
   if (!c->now.begun && c->now.number % 2 == 1)
     reply(c, x, 503, "aborted", 7);
@@ -308,8 +377,7 @@ const tide_http_handlers handlers_table = {
 
 /* Whether it waits for a cue, and not for the body before it. */
 static bool on_cue(const client *c, const tide_exchange *x) {
-  bool waits = c->now.route == ROUTE_LATER || c->now.route == ROUTE_STREAM ||
-               c->now.route == ROUTE_FEED;
+  bool waits = c->now.route >= ROUTE_LATER && c->now.route <= ROUTE_SIZED;
   return waits && (tide_exchange_request(x)->done || !reads(c));
 }
 
@@ -321,9 +389,15 @@ void handlers_write(client *c, size_t length) {
   if (!c->now.begun)
     begin(c, x);
   x = exchange_of(c);
-  if (x == NULL || !c->now.begun ||
-      tide_exchange_write(x, big, length, &full) != TIDE_ANSWER_OK)
+  if (x == NULL || !c->now.begun)
     return;
+  tide_answer_error error = tide_exchange_write(x, big, length, &full);
+  bool beyond = c->now.route == ROUTE_SIZED && length > c->now.left;
+  CHECK(error == TIDE_ANSWER_OK || error == TIDE_ANSWER_LOST ||
+        (beyond && error == TIDE_ANSWER_SIZE));
+  if (error != TIDE_ANSWER_OK)
+    return;
+  c->now.left -= c->now.route == ROUTE_SIZED ? length : 0;
   if (full)
     tide_exchange_want_room(x);
 }
@@ -333,15 +407,18 @@ bool handlers_finish(client *c) {
   if (x == NULL || !on_cue(c, x))
     return false;
   if (c->now.route == ROUTE_LATER) {
-    answer_seen(c, x);
+    reply_seen(c, x);
     return true;
   }
-  handlers_write(c, 100);
+  bool sized = c->now.route == ROUTE_SIZED;
+  handlers_write(c, sized && c->now.begun ? c->now.left : 100);
+  if (sized && c->now.left > 0)
+    handlers_write(c, c->now.left);
   x = exchange_of(c);
-  if (x == NULL)
+  if (x == NULL || !c->now.begun)
     return true;
   c->promises[c->promise_count - 1].complete = true;
-  tide_exchange_finish(x);
+  CHECK(tide_exchange_finish(x) == TIDE_ANSWER_OK);
   handlers_prune(c);
   return true;
 }

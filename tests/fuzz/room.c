@@ -79,20 +79,23 @@ static void check_conn(const tide_conn *conn) {
 
 void room_check(void) {
   const tide_listener *l = the_room.listener;
-  uint32_t count = 0, busy = 0, idle = 0, running = 0;
+  uint32_t count = 0, busy = 0, idle = 0, upgraded = 0, running = 0;
   for (const tide_conn *conn = l->conns; conn != NULL; conn = conn->next) {
     count++;
     busy += tide_conn__is_busy(conn);
     idle += conn->state == TIDE_CONN_IDLE;
+    upgraded += conn->state == TIDE_CONN_UPGRADED;
     check_conn(conn);
   }
   for (int i = 0; i < CLIENTS; i++) {
     handlers_prune(&the_room.clients[i]);
-    running += the_room.clients[i].now.runs;
+    const handling *now = &the_room.clients[i].now;
+    running += now->runs && !now->upgraded;
   }
   CHECK_SAYING(l->conn_count == count, l->conn_count);
   CHECK_SAYING(l->busy == busy, l->busy);
   CHECK_SAYING(l->idle == idle, l->idle);
+  CHECK_SAYING(l->upgraded == upgraded, l->upgraded);
   CHECK_SAYING(the_room.http->connections == count, count);
   CHECK_SAYING(the_room.http->in_flight == running, running);
   CHECK_SAYING(tide_work_active(&the_room.work) == running, running);

@@ -31,6 +31,8 @@ typedef struct handling {
   int route;
   long number;
   bool begun;    /* a head has left, the body follows */
+  bool upgraded; /* to bytes that it sends back; no request any more */
+  size_t left;   /* of a body whose length was promised */
   uint64_t hash; /* of the body so far */
   size_t length;
 } handling;
