@@ -54,7 +54,7 @@ size_t tide_answer__unavailable(tide_http *http, char *out, size_t size) {
 }
 
 static bool is_head_request(const tide_exchange *exchange) {
-  return exchange->request.method == HTTP_HEAD && exchange->request.head_done;
+  return exchange->request.method == HTTP_HEAD;
 }
 
 /* Writes the head, and the body behind it in the same go. */

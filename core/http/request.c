@@ -47,6 +47,13 @@ static int on_method(llhttp_t *parser, const char *at, size_t length) {
   return 0;
 }
 
+/* Known from here on, so that also a head refused later is answered as a HEAD
+ * wants it: without a body. */
+static int on_method_complete(llhttp_t *parser) {
+  of(parser)->method = parser->method;
+  return 0;
+}
+
 /* A span may come in pieces; they are contiguous, so only the end moves. */
 static int on_url(llhttp_t *parser, const char *at, size_t length) {
   tide_request *r = of(parser);
@@ -161,7 +168,6 @@ static int on_value_complete(llhttp_t *parser) {
 static int on_headers_complete(llhttp_t *parser) {
   tide_request *r = of(parser);
   r->head_done = true;
-  r->method = parser->method;
   r->http_1_0 = parser->http_major == 1 && parser->http_minor == 0;
   r->keep_alive = llhttp_should_keep_alive(parser) != 0;
   r->upgrade = parser->upgrade != 0;
@@ -241,6 +247,7 @@ static int on_message_complete(llhttp_t *parser) {
 
 static const llhttp_settings_t settings = {
     .on_method = on_method,
+    .on_method_complete = on_method_complete,
     .on_url = on_url,
     .on_header_field = on_field,
     .on_header_value = on_value,
@@ -279,13 +286,20 @@ void tide_request_clear(tide_request *request) {
   memset(request, 0, sizeof *request);
 }
 
-/* What can be told of a head before it is complete: that it is longer than any
- * may be, and that it is of HTTP/0.9 ("GET /" and the end of the line), which
- * llhttp takes for the beginning of more. */
-static bool head_is_hopeless(tide_request *r, size_t seen) {
+/* "GET /" and the end of the line, which llhttp takes for the beginning of
+ * more, or finds an error behind, if that is here already. */
+static void refuse_http_0_9(tide_request *r, size_t seen) {
   size_t after = (size_t)r->target + r->target_length;
-  if (r->target_length > 0 && seen > after && r->base[after] != ' ')
-    return !tide_request_fail(r, 505, "HTTP/0.9 is not spoken here");
+  if (r->target_length == 0 || seen <= after)
+    return;
+  bool bare = r->base[after] == '\n';
+  if (bare || (seen > after + 1 && memcmp(r->base + after, "\r\n", 2) == 0))
+    tide_request_fail(r, 505, "HTTP/0.9 is not spoken here");
+}
+
+/* What can be told of a head before it is complete: that it is longer than any
+ * may be. */
+static bool head_is_hopeless(tide_request *r, size_t seen) {
   if (r->headers[0].name_length == 0 &&
       seen > (size_t)r->limits->request_line + 64)
     return !tide_request_fail(r, r->target_length == 0 ? 400 : 414,
@@ -409,6 +423,8 @@ tide_feed tide_request_feed(tide_request *request, const char *data,
     *used = (size_t)(llhttp_get_error_pos(&request->parser) - data);
     return after_pause(request, data + *used, *used);
   }
+  if (error != HPE_INVALID_URL)
+    refuse_http_0_9(request, seen);
   if (error != HPE_OK || request->status != 0)
     tide_request_explain(request, error, stopped_at(request, error, seen));
   if (request->status != 0 || head_is_hopeless(request, seen))

@@ -98,11 +98,11 @@ static void check_promises(const client *c, const answers *got) {
   CHECK_SAYING(next == c->promise_count || c->may_lose, next);
 }
 
-/* How often a method stands in what was sent. */
+/* How many requests may be taken for a HEAD; it needs no space behind it. */
 static size_t heads_asked(const input *in) {
   size_t count = 0;
-  for (const char *at = in->bytes; at + 5 <= in->bytes + in->length; at++)
-    count += memcmp(at, "HEAD ", 5) == 0;
+  for (const char *at = in->bytes; at + 4 <= in->bytes + in->length; at++)
+    count += memcmp(at, "HEAD", 4) == 0;
   return count;
 }
 
@@ -261,7 +261,8 @@ static void drain(player *p, char step) {
   p->draining = true;
   if (step == 'G')
     return;
-  tide_listener_unbind(the_room.listener);
+  if (!the_room.unbound)
+    tide_listener_unbind(the_room.listener);
   tide_listener_drain(the_room.listener);
   if (step == 'S')
     tide_streams__end(the_room.listener);
