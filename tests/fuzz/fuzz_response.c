@@ -15,7 +15,7 @@
 
 enum { FIELDS_MAX = 16 };
 
-static const int statuses[] = {200, 204, 304, 404, 500, 99, 600, 299};
+static const int statuses[] = {200, 204, 304, 404, 205, 99, 600, 299};
 
 typedef struct seen {
   unsigned fields;
@@ -66,7 +66,8 @@ static bool sound(const tide_answer *a) {
 /* Written by the server itself, whatever the answer says. */
 static bool is_ours(const tide_answer_header *h) {
   return is(h->name, h->name_length, "connection") ||
-         is(h->name, h->name_length, "date");
+         is(h->name, h->name_length, "date") ||
+         is(h->name, h->name_length, "keep-alive");
 }
 
 static void field(seen *s, const char *name, size_t name_length,
@@ -114,13 +115,18 @@ static unsigned expected_fields(const tide_answer *a,
   }
   bool body = tide_status_has_body(a->status);
   n += body && a->type != NULL && !typed;
-  n += body && (!facts->streaming || a->sized || !facts->http_1_0);
-  return n + (facts->close || facts->http_1_0);
+  bool known = !facts->streaming || a->sized;
+  n += a->status == 205 ||
+       (body && (known || !(facts->http_1_0 || facts->head_request)));
+  if (facts->close || facts->idle == NULL)
+    return n + (facts->close || facts->http_1_0);
+  return n + 2; /* Connection and Keep-Alive */
 }
 
 static void check_framing(const tide_answer *a, const tide_head_facts *facts,
                           tide_body_framing framing) {
-  bool body = tide_status_has_body(a->status) && !facts->head_request;
+  bool body = tide_status_has_body(a->status) && a->status != 205 &&
+              !facts->head_request;
   CHECK((framing != TIDE_FRAMING_NONE) == body);
   CHECK(framing != TIDE_FRAMING_CHUNKED || !facts->http_1_0);
   CHECK(framing != TIDE_FRAMING_CLOSE || facts->close);
@@ -169,6 +175,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   tide_response_date(date, (int64_t)data[2] << 32 | data[1] << 16 | data[0]);
   CHECK_SAYING(strlen(date) == 29, strlen(date));
   tide_head_facts facts = {.date = date,
+                           .idle = data[1] & 128 ? "75" : NULL,
                            .head_request = data[1] & 1,
                            .http_1_0 = data[1] & 2,
                            .streaming = data[1] & 4,
