@@ -72,7 +72,6 @@ static void queue_rest(tide_conn *conn, const uv_buf_t *bufs, unsigned count,
   }
   uv_buf_t buf = uv_buf_init(chunk->data, (unsigned)left);
   conn->queued += (uint32_t)left;
-  conn->given += (uint32_t)left;
   if (uv_write(&chunk->request, &conn->io.stream, &buf, 1, on_written) != 0) {
     conn->queued -= (uint32_t)left;
     free(chunk);
@@ -107,6 +106,7 @@ static ssize_t send_now(const tide_conn *conn, const uv_buf_t *bufs,
 static void write_now(tide_conn *conn, const uv_buf_t *bufs, unsigned count,
                       size_t total) {
   ssize_t taken = 0;
+  conn->given += (uint32_t)total;
   if (conn->queued == 0) {
     taken = send_now(conn, bufs, count);
     if (taken < 0) {

@@ -117,7 +117,7 @@ typedef struct tide_conn {
   uint32_t pending_length;
   uint32_t pending_capacity;
   uint32_t queued;     /* bytes given to uv_write, not yet done */
-  uint32_t given;      /* all that ever were; wraps around */
+  uint32_t given;      /* all bytes ever written; wraps around */
   uint32_t stalled_at; /* how far it was when the write timeout last looked */
   uint32_t served;     /* requests begun */
   int fd;
@@ -287,7 +287,7 @@ void tide_conn__process(tide_conn *conn);
 
 /* conn_write.c */
 void tide_conn__write(tide_conn *conn, const uv_buf_t *bufs, unsigned count);
-/* Of the bytes ever queued, how many the socket took; wraps around. */
+/* Of the bytes ever written, how many the socket took; wraps around. */
 uint32_t tide_conn__taken(const tide_conn *conn);
 void tide_conn__batch_begin(tide_conn *conn);
 void tide_conn__batch_end(tide_conn *conn);
