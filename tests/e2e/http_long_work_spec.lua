@@ -1,5 +1,5 @@
--- Long work over real sockets: 202, polling, one job for each key, and what a shutdown, a kill and a
--- restart leave of it.
+-- Long work over real sockets: 202, polling, one job for each key, and what a shutdown, a kill and
+-- a restart leave of it.
 local cjson = require "cjson"
 local http = require "support.http_client"
 local loop = require "support.loop"
@@ -38,7 +38,8 @@ local function accepted(opts)
   return tide.http.accepted(opts)
 end
 server:post("/export", guard, accepted {}, run)
-server:post("/free", accepted { key = "optional", limit = 3, parallel = 1, retry_after = "2s" }, run)
+server:post("/free",
+  accepted { key = "optional", limit = 3, parallel = 1, retry_after = "2s" }, run)
 server:post("/users/:user/export", accepted { key = "optional",
   scope = function(req) return req.params.user end }, run)
 server:post("/short", accepted { key = "optional", ttl = "300ms" }, run)
@@ -117,9 +118,9 @@ describe("long work", function()
 
   it("wants its key, in the right form, for one request", function()
     local app = start()
-    for _, case in ipairs { { nil, 400 }, { '""', 400 }, { ("x"):rep(300), 400 }, { "a b", 400 } } do
-      local response = post(app, "/export", case[1])
-      assert.equal(case[2], response.status)
+    for _, key in ipairs { false, '""', ("x"):rep(300), "a b" } do
+      local response = post(app, "/export", key or nil)
+      assert.equal(400, response.status)
       assert.equal("application/problem+json", response.headers["content-type"])
       assert.matches("Idempotency%-Key", cjson.decode(response.body).title)
     end
@@ -161,7 +162,8 @@ describe("long work", function()
     local app = start { STORE = "sqlite:jobs.db" }
     for i = 1, 20 do
       local conn = assert(http.connect(app.port))
-      conn:send_request("POST", "/free?ms=1", { body = "", headers = { ["Idempotency-Key"] = "k" } })
+      conn:send_request("POST", "/free?ms=1",
+        { body = "", headers = { ["Idempotency-Key"] = "k" } })
       if i % 2 == 0 then conn:reset() else conn:close() end
     end
     local where = post(app, "/free?ms=1", "k").headers.location

@@ -89,3 +89,64 @@ describe("middleware", function()
       "server:use: middleware is a function, not a string")
   end)
 end)
+
+describe("tide.http.accepted and tide.http.idempotent", function()
+  local function refuses(pattern, make)
+    local ok, err = pcall(make)
+    assert.is_false(ok)
+    assert.matches(pattern, err)
+    assert.matches("http_declarations_are_strict_spec.lua:%d+: ", err)
+  end
+
+  it("name the nearest option, and what is wrong with a value", function()
+    for _, name in ipairs { "accepted", "idempotent" } do
+      local make = tide.http[name]
+      refuses("tide.http." .. name .. ": unknown option \"tll\"; did you mean \"ttl\"",
+        function() make { tll = 1 } end)
+      refuses("ttl: \"1\" has no unit", function() make { ttl = "1" } end)
+      refuses("ttl must be above 0", function() make { ttl = 0 } end)
+      refuses("key is \"required\" or \"optional\", not \"maybe\"", function()
+        make { key = "maybe" }
+      end)
+      refuses("store \"redis\" is neither \"memory\" nor \"sqlite:FILE\"", function()
+        make { store = "redis" }
+      end)
+      refuses("the store has no method \"open\"", function() make { store = {} } end)
+      refuses("scope must be a function", function() make { scope = "x" } end)
+    end
+    refuses("limit must be a whole number from 1 on", function()
+      tide.http.accepted { limit = 0 }
+    end)
+    refuses("resume needs a store that outlives the process", function()
+      tide.http.accepted { resume = true }
+    end)
+    refuses("unknown option \"cuont\"; did you mean \"count\"", function()
+      tide.http.store.memory { cuont = 1 }
+    end)
+    refuses("the name must be a string", function() tide.http.store.sqlite(nil) end)
+    refuses("busy: \"1\" has no unit", function()
+      tide.http.store.sqlite("x.db", { busy = "1" })
+    end)
+  end)
+
+  it("refuse a route whose places for jobs are taken", function()
+    local s = server()
+    s:get("/export/:name", handler)
+    refuses("the jobs of POST /export are at GET /export/:job_id: .*has the same shape as "
+      .. "\"/export/:name\"", function() s:post("/export", tide.http.accepted(), handler) end)
+    local other = server()
+    other:post("/export", tide.http.accepted(), handler)
+    local ok, err = pcall(other.get, other, "/export/:name", handler)
+    assert.is_false(ok)
+    assert.matches("has the same shape as \"/export/:job_id\"", err, 1, true)
+    assert.has_no_error(function() other:get("/export/latest", handler) end)
+    assert.has_no_error(function() other:post("/", tide.http.accepted(), handler) end)
+  end)
+
+  it("refuse methods that ask for nothing to be done", function()
+    local s = server()
+    refuses("a GET asks for nothing to be done", function()
+      s:get("/export", tide.http.accepted(), handler)
+    end)
+  end)
+end)

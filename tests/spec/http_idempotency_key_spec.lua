@@ -8,7 +8,8 @@ describe("an Idempotency-Key", function()
     { '"8e03978e-40d5-43e8-bc93-6894a57f9324"', "8e03978e-40d5-43e8-bc93-6894a57f9324" },
     { "8e03978e-40d5-43e8-bc93-6894a57f9324", "8e03978e-40d5-43e8-bc93-6894a57f9324" },
     { ' "a" ', "a" }, { '"a b, c"', "a b, c" }, { [["a\"b\\c"]], [[a"b\c]] },
-    { '"' .. ("x"):rep(255) .. '"', ("x"):rep(255) }, { "a:b/c+d=e@f!g~h_i.j", "a:b/c+d=e@f!g~h_i.j" },
+    { '"' .. ("x"):rep(255) .. '"', ("x"):rep(255) },
+    { "a:b/c+d=e@f!g~h_i.j", "a:b/c+d=e@f!g~h_i.j" },
   }
   local BAD = {
     { "", "empty" }, { '""', "empty" }, { "  ", "empty" }, { '"a', "not one string" },

@@ -44,7 +44,7 @@ describe("the store in memory", function()
     assert.is_nil(kept)
     assert.is_true(err.final)
     assert.is_true(store:finish(id, { state = "FAILED" }, 60))
-    for i = 1, 14 do assert.is_true((add(store, "k" .. i))) end -- the request's bytes are free again
+    for i = 1, 14 do assert.is_true((add(store, "k" .. i))) end -- its bytes are free
   end)
 
   it("forgets each in its own time, in order, whatever the lifetimes", function()

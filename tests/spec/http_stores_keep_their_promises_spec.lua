@@ -74,10 +74,11 @@ for kind, make in pairs(MAKERS) do
       store:add(r)
       local read = store:get(r.id)
       assert.same({ body = "\0\1\255", n = 1 << 60, headers = { a = "b" } }, read.request)
-      assert.is_true(store:update(r.id, { state = "RUNNING", progress = { n = 0.5, text = "half" } }))
+      local progress = { n = 0.5, text = "half" }
+      assert.is_true(store:update(r.id, { state = "RUNNING", progress = progress }))
       read = store:get(r.id)
       assert.equal("RUNNING", read.state)
-      assert.same({ n = 0.5, text = "half" }, read.progress)
+      assert.same(progress, read.progress)
       assert.is_true(store:finish(r.id, { state = "READY", result = RESULT }, 60))
       read = store:get(r.id)
       assert.equal("READY", read.state)

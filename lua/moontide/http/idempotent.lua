@@ -86,35 +86,24 @@ local function let_go(room, id)
   room.pending:remove(id)
 end
 
--- What was set by res:status and res:header, too.
-local function result_of(req, a, b, c)
-  local kept = result.of(a, b, c)
-  local set = require("moontide.http.exchange").prepared[req]
-  if set then
-    local more = result.of(set.status or 200, "", set.headers)
-    if set.status then kept.status = set.status end
-    for name, value in pairs(more.headers) do
-      if set.headers[name] ~= nil and kept.headers[name] == nil then kept.headers[name] = value end
-    end
-  end
-  return kept
-end
-
 local function answered(room, work, req, ...)
   work.done = true
-  if core.http.head_sent(req) ~= false then
-    -- A stream, or nobody is there any more to be streamed to: there may be nothing to give again.
-    local ok, kept = pcall(result.of, ...)
-    keep_later(room, work.id, core.http.is_over(req) and ok and kept or nil)
+  if work.streamed then -- there is nothing to give again
+    keep_later(room, work.id, nil)
     return ...
   end
-  local ok, kept = pcall(result_of, req, ...)
-  if not ok or is_passing(kept.status) then
+  -- What res:status and res:header have set is part of what is kept: that goes out, too.
+  local status, headers = require("moontide.http.response").take_prepared(req)
+  local ok, kept = pcall(result.of, status, headers, ...)
+  if not ok then -- the same is found, and said, by who sends it
+    let_go(room, work.id)
+    return ...
+  elseif is_passing(kept.status) then
     let_go(room, work.id)
   else
     keep_later(room, work.id, kept)
   end
-  return ...
+  return result.answer(kept)
 end
 
 local function run(room, work, req)
@@ -128,7 +117,8 @@ local function failed(room, work, t)
   if not work.begun then return room.pending:remove(work.id) end
   local exchange = require "moontide.http.exchange"
   if exchange.is_error(t.error) and not is_passing(t.error.status) then
-    return keep_later(room, work.id, result.of(t.error.status, t.error.message))
+    local err = t.error
+    return keep_later(room, work.id, result.of(nil, nil, err.status, err.message, err.headers))
   end
   task.start({ name = "key to let go", scope = store_room.scope, detached_errors = true },
     let_go, room, work.id)
@@ -191,6 +181,18 @@ local function first_or_known(room, work, req, key, body)
   return idempotency.unavailable(err, room.retry_after)
 end
 
+-- Notes that the answer is not what the handler returns; a client that left takes with it whether
+-- something was sent.
+local function watch_streams(req, work)
+  for _, name in ipairs { "write", "stream", "sse", "upgrade" } do
+    local method = req[name]
+    req[name] = function(...)
+      work.streamed = true
+      return method(...)
+    end
+  end
+end
+
 -- The body is read already; handlers find it where they look for it.
 local function give_body(req, body)
   req.body = function() return body end
@@ -209,8 +211,9 @@ local function serve(room, req)
   if wrong then return idempotency.bad_key(wrong) end
   if not key then return room.handler(req, req) end
   local body = idempotency.body(req)
-  give_body(req, body)
   local work = {}
+  give_body(req, body)
+  watch_streams(req, work)
   local t = task.start({
     name = room.name, kind = "handler", scope = task.root, site = room.site,
     deadline = task.deadline(), limit = "timeouts.handler", detached_errors = true,

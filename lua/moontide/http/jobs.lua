@@ -182,7 +182,7 @@ local function body(self, entry)
     return call(self.store, "update", entry.id, { state = "RUNNING" })
   end)
   entry.begun = true
-  entry.result = result.of(self.handler(entry.job, entry.job))
+  entry.result = result.of(nil, nil, self.handler(entry.job, entry.job))
 end
 
 local function start(self, entry)

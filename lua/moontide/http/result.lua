@@ -23,8 +23,7 @@ end
 
 -- A copy in which all values are strings; one that could not be sent is found now, not when
 -- somebody asks for the result.
-local function copy_headers(headers)
-  local copy = {}
+local function copy_headers(copy, headers)
   for name, value in pairs(headers or {}) do
     if type(value) == "table" then
       local list = {}
@@ -51,11 +50,15 @@ function M.is_json(kept)
   return tostring(type_of(kept.headers)):find "^application/json" ~= nil
 end
 
---- From `body | status, body, headers | nothing`; raises for anything else.
+--- From `body | status, body, headers | nothing`; raises for anything else. A handler of requests
+--- may have set a status, which counts more, and headers, which count less.
+---@param set_status integer|nil
+---@param set_headers table|nil
 ---@return moontide.Result
-function M.of(a, b, c)
+function M.of(set_status, set_headers, a, b, c)
   local status, body, headers = 200, a, b
   if type(a) == "number" then status, body, headers = a, b, c end
+  status = set_status or status
   status = math.tointeger(status)
   if not status or status < 200 or status > 599 then
     error("the status is a whole number from 200 to 599", 0)
@@ -63,7 +66,7 @@ function M.of(a, b, c)
   if headers ~= nil and type(headers) ~= "table" then
     error("the headers of an answer are a table", 0)
   end
-  local result = { status = status, headers = copy_headers(headers) }
+  local result = { status = status, headers = copy_headers(copy_headers({}, set_headers), headers) }
   local kind = type(body)
   if kind == "nil" then
     if status == 200 then result.status = 204 end
