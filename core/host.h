@@ -51,7 +51,9 @@ struct tide_host {
   int64_t shutdown_timeout_ms;
 
   tide_clock clock;
-  struct tide_horizon *horizon; /* of the task library; NULL before Lua */
+  struct tide_horizon *horizon;      /* of the task library; NULL before Lua */
+  struct tide_sched *sched;          /* likewise (lua/task.h) */
+  struct tide_lua_http *http_bridge; /* likewise (lua/http.h) */
   tide_log *log;
   tide_lifecycle lifecycle;
   tide_work work;

@@ -48,10 +48,12 @@ static void end_call(tide_lua_http *bridge, lua_State *L, int nargs) {
   }
 }
 
-/* A request for a route: Lua starts the handler's task and lets it run. */
+/* A request for a route: its handler runs, or Lua starts its task. */
 static void on_start(void *arg, tide_exchange *exchange) {
   tide_lua_http *bridge = arg;
   tide_host *host = bridge->host;
+  if (tide_lua_serve(bridge, exchange))
+    return;
   lua_State *L = begin_call(bridge, bridge->start);
   if (L == NULL) {
     tide_exchange_broken(exchange, 503);
@@ -59,16 +61,11 @@ static void on_start(void *arg, tide_exchange *exchange) {
   }
   uint32_t slot = tide_exchange_slot(exchange);
   uint32_t generation = tide_exchange_generation(exchange);
-  bool pump_wanted = host->pump_wanted;
   lua_pushinteger(L, tide_exchange_match(exchange)->route->id);
   tide_lua_push_exchange(L, bridge, exchange);
   lua_pushinteger(L, slot);
-  if (tide_host__enter(host, 3, 1, TIDE_ENTER_UNBOUNDED)) {
-    /* Most handlers end in the call, and leave nothing for the pump. */
-    host->pump_wanted = pump_wanted || lua_toboolean(L, -1);
-    lua_pop(L, 1);
+  if (tide_host__enter(host, 3, 0, TIDE_ENTER_UNBOUNDED))
     return;
-  }
   tide_host__uncaught(host, "http");
   exchange = tide_http_exchange(host->http, slot, generation);
   if (exchange != NULL)
@@ -105,7 +102,8 @@ static void on_unbound(void *arg, tide_listener *listener, bool drain) {
   end_call(bridge, L, 2);
 }
 
-/* http.set_handlers { start =, wake =, abort =, unbound = } */
+/* http.set_handlers { start =, wake =, abort =, unbound =, answer =, began =,
+ * kept =, root =, options = } */
 static int set_handlers(lua_State *L) {
   tide_lua_http *bridge = tide_lua_bridge(L);
   tide_http_handlers handlers = {bridge, on_start, on_wake, on_abort,
@@ -113,10 +111,11 @@ static int set_handlers(lua_State *L) {
   struct {
     const char *name;
     int *slot;
-  } fields[] = {{"start", &bridge->start},
-                {"wake", &bridge->wake},
-                {"abort", &bridge->abort},
-                {"unbound", &bridge->unbound}};
+  } fields[] = {{"start", &bridge->start},    {"wake", &bridge->wake},
+                {"abort", &bridge->abort},    {"unbound", &bridge->unbound},
+                {"answer", &bridge->answer},  {"began", &bridge->began},
+                {"kept", &bridge->kept},      {"root", &bridge->root},
+                {"options", &bridge->options}};
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
     lua_getfield(L, 1, fields[i].name);
     tide_lua_keep(L, fields[i].slot, -1);
@@ -494,11 +493,18 @@ void tide_lua_open_http(lua_State *L, tide_host *host) {
                             .wake = LUA_NOREF,
                             .abort = LUA_NOREF,
                             .unbound = LUA_NOREF,
+                            .answer = LUA_NOREF,
+                            .began = LUA_NOREF,
+                            .kept = LUA_NOREF,
+                            .root = LUA_NOREF,
+                            .options = LUA_NOREF,
+                            .bodies = LUA_NOREF,
                             .meta = LUA_NOREF};
   lua_newtable(L);
   lua_pushlightuserdata(L, host);
   lua_pushvalue(L, -3);
   luaL_setfuncs(L, functions, 2);
   tide_lua_open_exchange(L, host, -2);
+  tide_lua_open_serve(L, host, -2);
   lua_remove(L, -2); /* the functions hold the bridge */
 }

@@ -1,5 +1,6 @@
 /* The parts of `moontide.core.http`: listeners (http.c), requests
- * (http_exchange.c) and their answers (http_answer.c). */
+ * (http_exchange.c), their answers (http_answer.c), and the way from one to the
+ * other through a handler (http_serve.c). */
 #ifndef TIDE_LUA_HTTP_H
 #define TIDE_LUA_HTTP_H
 
@@ -12,11 +13,22 @@ typedef struct tide_lua_http {
   /* The running state while Lua has called into the room: the room's callbacks
    * then call back on it, for the host's own state lies below it. */
   lua_State *inside;
+  /* While a handler runs its first slice: of whom, and as which task. */
+  tide_exchange *starting;
+  const struct tide_task *serving;
+  /* In the registry: the library's functions, */
   int start;
   int wake;
   int abort;
   int unbound;
-  int meta; /* of exchanges */
+  int answer;
+  int began;
+  int kept;
+  /* and what it has given besides. */
+  int root;    /* the scope of handlers */
+  int options; /* of their tasks, by route */
+  int bodies;  /* handlers and their second arguments; see http_serve.c */
+  int meta;    /* of exchanges */
 } tide_lua_http;
 
 /* The userdata that stands for a request and its answer. */
@@ -40,5 +52,10 @@ tide_exchange *tide_lua_find_exchange(lua_State *L);
  * gets the host and the bridge at `bridge` as upvalues. */
 void tide_lua_open_exchange(lua_State *L, tide_host *host, int bridge);
 void tide_lua_open_answer(lua_State *L, tide_host *host, int bridge);
+void tide_lua_open_serve(lua_State *L, tide_host *host, int bridge);
+
+/* Runs the handler of a request as far as it does not await. False: it is to be
+ * started by the library, and nothing was done. */
+bool tide_lua_serve(tide_lua_http *bridge, tide_exchange *exchange);
 
 #endif

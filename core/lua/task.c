@@ -306,6 +306,25 @@ static void push_sleep(lua_State *L, int policies_at) {
   lua_setfield(L, -2, "SLEEP");
 }
 
+/* What C calls. */
+static void keep_for_c(lua_State *L, tide_sched *s, int up) {
+  static const luaL_Reg functions[] = {{"due", tide_task_due},
+                                       {"ready", tide_task_ready},
+                                       {"outlived", tide_task_outlived},
+                                       {NULL, NULL}};
+  int *slots[] = {&s->due_fn, &s->ready_fn, &s->outlived_fn};
+  size_t i;
+  lua_newtable(L);
+  tide_task_functions(L, up, functions);
+  for (i = 0; functions[i].name != NULL; i++) {
+    lua_getfield(L, -1, functions[i].name);
+    *slots[i] = luaL_ref(L, LUA_REGISTRYINDEX);
+  }
+  lua_pop(L, 1);
+  lua_pushvalue(L, up + UP_LIVE - 1);
+  s->live_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
 /* anew() -> a room like this one with no tasks, for tests that load the library
  * anew: those of the room before are run no more. */
 static int anew(lua_State *L) {
@@ -316,7 +335,6 @@ static int anew(lua_State *L) {
 void tide_lua_open_task(lua_State *L, tide_host *host) {
   static const luaL_Reg own[] = {
       {"policy", policy}, {"anew", anew}, {NULL, NULL}};
-  static const luaL_Reg due[] = {{"due", tide_task_due}, {NULL, NULL}};
   tide_sched *s;
   int up = lua_gettop(L) + 1;
   s = push_sched(L, host);
@@ -333,14 +351,12 @@ void tide_lua_open_task(lua_State *L, tide_host *host) {
   tide_task_functions(L, up, tide_task_wait_functions);
   tide_task_functions(L, up, tide_task_end_functions);
   tide_task_functions(L, up, tide_task_run_functions);
+  tide_task_functions(L, up, tide_task_call_functions);
   tide_task_open_fields(L, up);
   push_sleep(L, up + UP_POLICY - 1);
-  lua_newtable(L);
-  tide_task_functions(L, up, due);
-  lua_getfield(L, -1, "due");
-  s->due_fn = luaL_ref(L, LUA_REGISTRYINDEX);
-  lua_pop(L, 1);
+  keep_for_c(L, s, up);
   host->horizon = &s->horizon;
+  host->sched = s;
   lua_rotate(L, up, 1);
   lua_settop(L, up);
 }

@@ -60,6 +60,8 @@ typedef struct tide_task {
   int place;  /* in `live`; 0: none */
   int thread; /* its coroutine's in `threads` */
   int args;
+  int route; /* of the request it last served at once; 0: its options are
+                another's */
   unsigned char state;
   unsigned char outcome;
   bool queued;
@@ -127,6 +129,9 @@ typedef struct tide_sched {
   double now;       /* as the pump last read it: to a few slices */
   tide_task *spare; /* a task that ended unseen, to be used again */
   int due_fn;       /* in the registry: what is called for a clock entry */
+  int live_ref;     /* and the table `live` */
+  int ready_fn;     /* and what has a task ready for C to start */
+  int outlived_fn;  /* and what goes on with a task that C has started */
 
   int *free_places; /* a stack of the places in `live` that are free */
   int free_count, place_count, place_room;
@@ -189,6 +194,36 @@ extern const luaL_Reg tide_task_end_functions[];
 
 /* task_run.c: slices and the pump */
 void tide_thread_drop(lua_State *L, tide_sched *s, tide_task *t);
+void tide_thread_take(lua_State *L, tide_sched *s, tide_task *t);
+void tide_thread_give_back(tide_sched *s, tide_task *t);
+/* The message handler at the base of each task. */
+int tide_task_on_error(lua_State *L);
+/* Resumes its coroutine with what is on its stack; `deadline` is when it is
+ * interrupted. */
+int tide_task_slice(lua_State *L, tide_sched *s, tide_task *t, int nargs,
+                    double deadline, int *results);
+/* The first slice of the task at `index`. */
+int tide_task_begin(lua_State *L, tide_sched *s, int index, tide_task *t,
+                    int *results);
+/* What the end of a slice means. */
+void tide_task_after(lua_State *L, tide_sched *s, int index, tide_task *t,
+                     int status, int results);
 extern const luaL_Reg tide_task_run_functions[];
+
+/* task_call.c */
+
+/* Starting a task from C, outside of Lua and without a call that may raise: for
+ * what comes with each request. Borrows the task that ended unseen before, of
+ * the scope it had, with a coroutine; NULL: there is none, or this is no time
+ * to run one. `ready_fn` makes one. */
+tide_task *tide_task_borrow(tide_sched *s);
+int tide_task_ready(lua_State *L);
+/* It was not needed. */
+void tide_task_lend_back(tide_sched *s, tide_task *t);
+/* Takes it back if it has ended well and nobody knows of it. Otherwise the
+ * function `outlived_fn` is to be called, before anything else. */
+bool tide_task_put_back(tide_sched *s, tide_task *t, int status, int results);
+int tide_task_outlived(lua_State *L);
+extern const luaL_Reg tide_task_call_functions[];
 
 #endif

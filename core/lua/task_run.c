@@ -37,7 +37,7 @@ static void grow_threads(lua_State *L, tide_sched *s) {
 
 /* Gives the task a coroutine: that which was used last, or a new one in a place
  * that has none. */
-static void take_thread(lua_State *L, tide_sched *s, tide_task *t) {
+void tide_thread_take(lua_State *L, tide_sched *s, tide_task *t) {
   int number;
   if (s->thread_free == 0) {
     if (s->thread_count == s->thread_room)
@@ -55,7 +55,7 @@ static void take_thread(lua_State *L, tide_sched *s, tide_task *t) {
   t->co = s->threads[number - 1];
 }
 
-static void give_back(tide_sched *s, tide_task *t) {
+void tide_thread_give_back(tide_sched *s, tide_task *t) {
   s->free_threads[s->thread_free++] = t->thread;
   t->co = NULL;
 }
@@ -66,7 +66,7 @@ void tide_thread_drop(lua_State *L, tide_sched *s, tide_task *t) {
   s->threads[t->thread - 1] = NULL;
   lua_pushnil(L);
   lua_rawseti(L, lua_upvalueindex(UP_THREADS), t->thread);
-  give_back(s, t);
+  tide_thread_give_back(s, t);
 }
 
 /* ---- the base of a task ----------------------------------------------- */
@@ -75,7 +75,7 @@ void tide_thread_drop(lua_State *L, tide_sched *s, tide_task *t) {
 static const char on_error_key;
 
 /* Where an error was raised is seen here alone. */
-static int on_error(lua_State *L) {
+int tide_task_on_error(lua_State *L) {
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &on_error_key) != LUA_TFUNCTION)
     lua_pop(L, 1);
   else {
@@ -101,7 +101,7 @@ static int base_end(lua_State *co, int status, lua_KContext context) {
 static int base(lua_State *co) {
   tide_task *t = lua_touserdata(co, 1);
   int status;
-  lua_pushcfunction(co, on_error);
+  lua_pushcfunction(co, tide_task_on_error);
   lua_replace(co, 1);
   status = lua_pcallk(co, lua_gettop(co) - 2, LUA_MULTRET, 1, (lua_KContext)t,
                       base_end);
@@ -149,7 +149,7 @@ static void keep_results(lua_State *L, tide_sched *s, int index, tide_task *t,
     lua_setiuservalue(L, index, TASK_VALUE);
   }
   if (s->thread_free < POOL)
-    give_back(s, t);
+    tide_thread_give_back(s, t);
   else
     tide_thread_drop(L, s, t);
 }
@@ -169,8 +169,8 @@ static void broke(lua_State *L, int index, tide_task *t, const char *how) {
   lua_call(L, 3, 0);
 }
 
-static void after(lua_State *L, tide_sched *s, int index, tide_task *t,
-                  int status, int results) {
+void tide_task_after(lua_State *L, tide_sched *s, int index, tide_task *t,
+                     int status, int results) {
   s->current = NULL;
   if (status == LUA_OK) {
     if (t->failed) {
@@ -196,8 +196,8 @@ static void after(lua_State *L, tide_sched *s, int index, tide_task *t,
 /* ---- slices ----------------------------------------------------------- */
 
 /* Resumes the task's coroutine; `deadline` is when it is interrupted. */
-static int run_slice(lua_State *L, tide_sched *s, tide_task *t, int nargs,
-                     double deadline, int *results) {
+int tide_task_slice(lua_State *L, tide_sched *s, tide_task *t, int nargs,
+                    double deadline, int *results) {
   tide_host *host = s->host;
   tide_slice slice;
   int status;
@@ -232,16 +232,16 @@ static int move_arguments(lua_State *L, int index, tide_task *t) {
 }
 
 /* The first slice of a task, in a coroutine of the pool. */
-static int begin(lua_State *L, tide_sched *s, int index, tide_task *t,
-                 int *results) {
+int tide_task_begin(lua_State *L, tide_sched *s, int index, tide_task *t,
+                    int *results) {
   int count;
-  take_thread(L, s, t);
+  tide_thread_take(L, s, t);
   lua_pushcfunction(t->co, base);
   lua_pushlightuserdata(t->co, t);
   lua_getiuservalue(L, index, TASK_FN);
   lua_xmove(L, t->co, 1);
   count = move_arguments(L, index, t);
-  return run_slice(L, s, t, count + 2, t->deadline, results);
+  return tide_task_slice(L, s, t, count + 2, t->deadline, results);
 }
 
 /* Until when a slice of the task may run. */
@@ -283,7 +283,7 @@ static void step(lua_State *L, tide_sched *s, tide_task *t) {
     if (t->timed)
       s->now = tide_sched_time(s);
     t->started_at = s->now;
-    status = begin(L, s, index, t, &results);
+    status = tide_task_begin(L, s, index, t, &results);
   } else if (t->co == NULL) {
     if (t->cancelled || t->failed)
       tell(L, POLICY_END_LATER, index);
@@ -293,9 +293,9 @@ static void step(lua_State *L, tide_sched *s, tide_task *t) {
   } else {
     double end = slice_end(L, s, index, t);
     t->raise = t->state == TASK_RAISE;
-    status = run_slice(L, s, t, 0, end, &results);
+    status = tide_task_slice(L, s, t, 0, end, &results);
   }
-  after(L, s, index, t, status, results);
+  tide_task_after(L, s, index, t, status, results);
 }
 
 static tide_task *take(tide_sched *s) {
@@ -332,71 +332,6 @@ static int pump(lua_State *L) {
   }
   tide_task_arm_parked(L, s);
   lua_pushboolean(L, s->first != NULL);
-  return 1;
-}
-
-/* ---- callbacks -------------------------------------------------------- */
-
-/* A task of the scope at 1 that is in no list: the one that ended unseen before
- * or a new one; pushes it. */
-static tide_task *unlisted(lua_State *L, tide_sched *s) {
-  tide_task *t = s->spare;
-  if (t == NULL) {
-    t = tide_task_new(L, s, 1);
-  } else {
-    s->spare = NULL;
-    lua_rawgeti(L, lua_upvalueindex(UP_LIVE), t->place);
-    t->scope = lua_touserdata(L, 1);
-    t->deadline = t->scope->deadline;
-    lua_pushvalue(L, 1);
-    lua_setiuservalue(L, -2, TASK_SCOPE);
-  }
-  lua_pushvalue(L, 2);
-  lua_setiuservalue(L, -2, TASK_OPTS);
-  lua_pushvalue(L, 3);
-  lua_setiuservalue(L, -2, TASK_FN);
-  lua_pushvalue(L, 4);
-  lua_setiuservalue(L, -2, TASK_VALUE);
-  t->args = 1;
-  return t;
-}
-
-/* Whether it has ended well and nobody has or heard of it. */
-static bool is_unseen(const tide_task *t, int status, int results) {
-  return status == LUA_OK && results <= 1 && !t->failed && !t->seen &&
-         !t->cancelled && !t->has_more && !t->has_joiners && t->own == NULL;
-}
-
-/* run(scope, opts, fn, value) -> task|nil: starts fn(value) from a callback of
- * the loop and runs it at once. Most such handlers end without awaiting; then
- * nobody has seen a task, none is listed and its userdata serves again. Returns
- * the task when it lives on or did not end well. Called by a task, it only
- * queues, as `start` does. opts has no timeout and no deadline. */
-static int run(lua_State *L) {
-  tide_sched *s = tide_sched_of(L);
-  tide_scope *scope = tide_check_scope(L, 1);
-  tide_task *t;
-  int status, results = 0;
-  lua_settop(L, 4);
-  if (s->current != NULL || scope->cancelled)
-    return tide_task_start(L);
-  t = unlisted(L, s);
-  status = begin(L, s, 5, t, &results);
-  if (is_unseen(t, status, results)) {
-    s->current = NULL;
-    lua_settop(t->co, 0);
-    give_back(s, t);
-    t->state = TASK_NEW;
-    lua_pushnil(L);
-    lua_setiuservalue(L, 5, TASK_FN);
-    s->spare = t;
-    return 0;
-  }
-  tide_task_list(s, t);
-  t->timed = lua_getfield(L, 2, "kind") != LUA_TNIL;
-  lua_settop(L, 5);
-  s->now = t->started_at = tide_sched_time(s);
-  after(L, s, 5, t, status, results);
   return 1;
 }
 
@@ -459,7 +394,6 @@ static int set_on_error(lua_State *L) {
 }
 
 const luaL_Reg tide_task_run_functions[] = {
-    {"pump", pump},       {"run", run},       {"close", close_task},
-    {"current", current}, {"counts", counts}, {"on_error", set_on_error},
-    {NULL, NULL},
+    {"pump", pump},     {"close", close_task},      {"current", current},
+    {"counts", counts}, {"on_error", set_on_error}, {NULL, NULL},
 };

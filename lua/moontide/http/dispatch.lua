@@ -7,21 +7,17 @@ local task = require "moontide.task"
 
 local exchange = lazy "moontide.http.exchange"
 local broken, reply, text = core.http.broken, core.http.reply, core.http.text
-local is_over = core.http.is_over
-local run, start_task, root = task.run, task.start, task.root
-local counts = core.task.counts
+local is_over, set_handler = core.http.is_over, core.http.handler
+local start_task, root = task.start, task.root
 local write_log = core.log.write
 
 local M = {}
 
--- By route: the body of its tasks, and their options.
-local bodies, options = {}, {}
+-- By route: what is called for a request, and the options of the tasks in which it is.
+local handlers, options = {}, {}
 -- By slot: the tasks that outlived their first slice (for status and the exit report).
 local tasks = {}
 M.tasks = tasks
-
--- The request whose task is being started: one that ends at once has no other place yet.
-local fresh, fresh_slot
 
 local function log_failure(t)
   write_log(3, "http", "handler failed", "route", t.name, "outcome", t.outcome,
@@ -41,83 +37,90 @@ local function failed(t, x)
 end
 
 local function ended(t)
-  local slot, x = t.request_slot or fresh_slot, t.request or fresh
+  local slot = t.request_slot
   if tasks[slot] == t then tasks[slot] = nil end
-  if t.outcome ~= "ok" then failed(t, x) end
+  if t.outcome ~= "ok" then failed(t, t.request) end
 end
 
--- A client that left while the task ran its first slice had nobody to tell.
-local function keep(t, x, slot)
-  if t.outcome then return end
+-- ---- called by the room -----------------------------------------------------------------------
+--
+-- Most requests come here never: C runs their handler in a task of its own and answers the text
+-- that it returns (core/lua/http_serve.c).
+
+local room = { wake = events.wake, unbound = events.unbound, root = root, options = options }
+
+-- The first slice of a handler is over, and it awaits or has failed.
+local function began(t, x, slot)
   t.request, t.request_slot = x, slot
   tasks[slot] = t
+end
+
+-- It lives. A client that left while it ran its first slice had nobody to tell.
+local function kept(t, x)
   if t.opts.watched and is_over(x) then t:cancel("aborted") end
 end
 
---- Called by the room: the request of slot `slot` is for route `id`. Its task runs at once, as far
---- as it does not await.
----@return boolean queued whether the pump has work now
-local function start(id, x, slot)
-  local opts = options[id]
-  fresh, fresh_slot = x, slot
-  if opts.timeout then
-    keep(start_task(opts, bodies[id], x), x, slot)
-    return true
-  end
-  local t = run(root, opts, bodies[id], x)
-  if t then
-    keep(t, x, slot)
-    return true
-  end
-  return counts() > 0
+local function body(x, handler)
+  local a, b, c = handler[1](x, handler[2] or x)
+  if not text(x, a, b) then exchange.answer(x, a, b, c) end
 end
 
-local function abort(slot, why)
+-- The request of slot `slot` is for route `id`, and C leaves it to us.
+local function start(id, x, slot)
+  local t = start_task(options[id], body, x, handlers[id])
+  began(t, x, slot)
+  kept(t, x)
+end
+
+function room.abort(slot, why)
   local t = tasks[slot]
   tasks[slot] = nil
   if t then t:cancel(why) end
 end
 
 -- What all answers need comes with the first request, not with the start.
-local answer
-local handlers = { wake = events.wake, abort = abort, unbound = events.unbound }
-
-function handlers.start(...)
-  answer = exchange.answer
-  handlers.start = start
-  core.http.set_handlers(handlers)
+function room.start(...)
+  room.start, room.answer = start, exchange.answer
+  room.began, room.kept = began, kept
+  core.http.set_handlers(room)
   return start(...)
 end
 
-local function body_of(handler)
-  return function(x)
-    local a, b, c = handler(x, x)
-    if not text(x, a, b) then answer(x, a, b, c) end
-  end
+core.http.set_handlers(room)
+
+-- ---- routes -----------------------------------------------------------------------------------
+
+-- A handler with a limit needs a deadline, which the library gives to its task.
+local function tell(id)
+  local handler, limited = handlers[id], options[id].timeout ~= nil
+  set_handler(id, not limited and handler[1], handler[2])
 end
 
 --- Adds a handler; the number is what C calls the route.
 ---@param name string "GET /orders/:id"
----@param handler fun(req: moontide.Request, res: moontide.Response): ...
+---@param handler { [1]: function, [2]: any } what is called with the request and, as its second
+--- argument, [2] or the request again
 ---@param site string
 ---@param stream boolean|nil it may go on for ever
 ---@param watched boolean|nil it is cancelled when its client leaves
 ---@return integer id
 function M.add(name, handler, site, stream, watched)
-  local id = #bodies + 1
-  bodies[id] = body_of(handler)
+  local id = #handlers + 1
+  handlers[id] = handler
   options[id] = {
     name = name, kind = "handler", scope = root, site = site, on_end = ended,
-    detached_errors = true, handler = handler, stream = stream, watched = watched,
+    detached_errors = true, stream = stream, watched = watched,
   }
+  tell(id)
   return id
 end
 
---- Puts middleware around a handler.
+--- Puts something around a handler.
 ---@param id integer
----@param wrapper fun(handler: function): function
+---@param wrapper fun(handler: table): table
 function M.wrap(id, wrapper)
-  bodies[id] = body_of(wrapper(options[id].handler))
+  handlers[id] = wrapper(handlers[id])
+  tell(id)
 end
 
 --- Sets the time that the handler of a route may take; 0: any.
@@ -129,6 +132,7 @@ function M.limit(id, seconds, name)
   o.limited = true
   o.timeout = seconds > 0 and seconds or nil
   o.limit = name
+  tell(id)
 end
 
 --- The same for those that say nothing themselves and are no streams.
@@ -139,7 +143,5 @@ function M.limit_others(ids, seconds, name)
     if not (o.limited or o.stream) then M.limit(id, seconds, name) end
   end
 end
-
-core.http.set_handlers(handlers)
 
 return M
