@@ -195,7 +195,10 @@ typedef struct tide_listener {
   uint64_t unbind_until;
   uint64_t accepted_at; /* the last one */
   bool looked;          /* a gated socket was found quiet once */
-  bool draining;        /* idle connections are being closed */
+  bool looking;         /* a thread asks the kernel for handshakes */
+  int handshakes;       /* its answer; -1: unknown */
+  uv_work_t look;
+  bool draining; /* idle connections are being closed */
   bool told_drained;
   /* of a drain: when streams are ended; 0: not, or done */
   uint64_t streams_until;

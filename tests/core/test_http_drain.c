@@ -1,15 +1,5 @@
 /* What a drain does with each kind of connection, and when it is complete. */
-#include "http_helpers.h"
-
-/* As the host does: the state first, then the two steps. */
-static void drain_now(void) {
-  tide_lifecycle_move(&f.lifecycle, TIDE_DRAINING);
-  tide_listener_unbind(f.listener);
-  if (f.clock.is_virtual)
-    tide_clock_advance(&f.clock, 3 * TIDE_MS); /* it looks twice */
-  WAIT(f.unbound);
-  tide_listener_drain(f.listener);
-}
+#include "http_drain_helpers.h"
 
 static void an_answer_under_way_says_close(void **state) {
   int fd = client();
@@ -172,38 +162,67 @@ static void pipelined_requests_are_not_processed(void **state) {
   WAIT(f.drained);
 }
 
-static void force_answers_503_before_the_head(void **state) {
-  int fd = client();
-  (void)state;
-  say(fd, GET("/later"));
-  WAIT(held() != NULL);
-  drain_now();
-  assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 1);
-  hear(fd, NULL);
-  assert_heard("HTTP/1.1 503");
-  assert_heard("Retry-After: 1\r\n");
-  assert_heard("Connection: close\r\n");
-  assert_int_equal(f.aborted, 1);
-  assert_null(held());
-  assert_int_equal(tide_work_active(&f.work), 0);
-  WAIT(f.drained);
-  close(fd);
+static int idle_left(void) {
+  tide_http_stats stats;
+  tide_http_get_stats(f.http, &stats);
+  return (int)stats.idle;
 }
 
-static void force_resets_after_the_head(void **state) {
-  bool full;
-  tide_answer answer = {.status = 200};
+static uint64_t closed_idle(void) {
+  tide_drain_report report;
+  tide_listener_report(f.listener, &report);
+  return report.closed_idle;
+}
+
+static void idle_closes_are_spread_over_the_time_given(void **state) {
+  int fds[100];
+  (void)state;
+  tide_listener_configure(f.listener)->idle_close_spread = TIDE_SEC;
+  tide_clock_make_virtual(&f.clock);
+  for (int i = 0; i < 100; i++) {
+    fds[i] = client();
+    say(fds[i], GET("/hello"));
+    hear(fds[i], "hello");
+  }
+  assert_int_equal(idle_left(), 100);
+  drain_now();
+  for (int step = 1; step <= 20; step++) {
+    tide_clock_advance(&f.clock, 50 * TIDE_MS);
+    for (int i = 0; i < 20; i++)
+      turn();
+    /* of 100 in 1 s, 5 in 50 ms */
+    assert_in_range(closed_idle(), (unsigned)(step * 5 - 2),
+                    (unsigned)(step * 5 + 2));
+  }
+  WAIT(f.drained);
+  for (int i = 0; i < 100; i++) {
+    hear(fds[i], NULL);
+    assert_string_equal(heard, "<eof>");
+    close(fds[i]);
+  }
+}
+
+static void new_requests_are_rejected_where_that_is_wished(void **state) {
+  int busy = client();
   int fd = client();
   (void)state;
-  say(fd, GET("/stream"));
+  tide_listener_configure(f.listener)->reject_in_drain = true;
+  say(busy, GET("/later"));
   WAIT(held() != NULL);
-  tide_exchange_begin(held(), &answer);
-  tide_exchange_write(held(), "half", 4, &full);
+  say(fd, "GET /hello HTTP/1.1\r\n"); /* half of it, so it is kept */
+  for (int i = 0; i < 20; i++)
+    turn();
   drain_now();
-  assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 1);
+  say(fd, "Host: a\r\n\r\n");
   hear(fd, NULL);
-  assert_heard("<reset>");
+  assert_heard("503 Service Unavailable");
+  assert_heard("Connection: close\r\n");
+  assert_heard("Retry-After: 1\r\n");
+  answer_text(held(), 200, "late"); /* what was in a handler is answered */
+  hear(busy, NULL);
+  assert_heard("late<eof>");
   WAIT(f.drained);
+  close(busy);
   close(fd);
 }
 
@@ -211,7 +230,7 @@ static void draining_without_connections_is_instant(void **state) {
   (void)state;
   tide_lifecycle_move(&f.lifecycle, TIDE_DRAINING);
   tide_listener_unbind(f.listener);
-  assert_true(f.unbound);
+  wait_unbound();
   tide_listener_drain(f.listener);
   assert_true(f.drained);
 }
@@ -248,8 +267,8 @@ int main(void) {
       TEST(a_silent_connection_that_speaks_is_served),
       TEST(half_a_head_has_five_seconds),
       TEST(pipelined_requests_are_not_processed),
-      TEST(force_answers_503_before_the_head),
-      TEST(force_resets_after_the_head),
+      TEST(idle_closes_are_spread_over_the_time_given),
+      TEST(new_requests_are_rejected_where_that_is_wished),
       TEST(draining_without_connections_is_instant),
       TEST(a_client_with_unread_upload_does_not_pin_the_drain),
   };

@@ -1,0 +1,129 @@
+/* What is left at the end of a drain's time, and what of it is reported. */
+#include "http_drain_helpers.h"
+
+static void force_answers_503_before_the_head(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, GET("/later"));
+  WAIT(held() != NULL);
+  drain_now();
+  assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 1);
+  hear(fd, NULL);
+  assert_heard("HTTP/1.1 503");
+  assert_heard("Retry-After: 1\r\n");
+  assert_heard("Connection: close\r\n");
+  assert_int_equal(f.aborted, 1);
+  assert_null(held());
+  assert_int_equal(tide_work_active(&f.work), 0);
+  WAIT(f.drained);
+  close(fd);
+}
+
+static void force_resets_after_the_head(void **state) {
+  bool full;
+  tide_answer answer = {.status = 200};
+  int fd = client();
+  (void)state;
+  say(fd, GET("/stream"));
+  WAIT(held() != NULL);
+  tide_exchange_begin(held(), &answer);
+  tide_exchange_write(held(), "half", 4, &full);
+  drain_now();
+  assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 1);
+  hear(fd, NULL);
+  assert_heard("<reset>");
+  WAIT(f.drained);
+  close(fd);
+}
+
+/* A handler that is done is done; but its client takes nothing. */
+static void an_answer_that_is_not_taken_is_reset(void **state) {
+  enum { LENGTH = 16 << 20 };
+  tide_drain_report report;
+  char *body = calloc(1, LENGTH);
+  tide_answer answer = {.status = 200, .body = body, .length = LENGTH};
+  int fd = client();
+  (void)state;
+  say(fd, GET("/later"));
+  WAIT(held() != NULL);
+  drain_now();
+  assert_int_equal(tide_exchange_answer(held(), &answer), TIDE_ANSWER_OK);
+  free(body);
+  for (int i = 0; i < 20; i++)
+    turn();
+  assert_false(f.drained);
+  assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 0);
+  assert_false(f.drained); /* it has the time of a flush */
+  assert_int_equal(tide_listener_reset(f.listener), 1);
+  WAIT(f.drained);
+  tide_listener_report(f.listener, &report);
+  assert_int_equal(report.forced, 1);
+  char last[65536];
+  ssize_t n;
+  while ((n = recv(fd, last, sizeof last, 0)) > 0)
+    ;
+  assert_int_equal(n, -1); /* not an EOF that would pass for the end */
+  assert_int_equal(errno, ECONNRESET);
+  close(fd);
+}
+
+static void the_report_names_what_was_forced(void **state) {
+  tide_drain_report report;
+  int fds[40];
+  (void)state;
+  tide_clock_make_virtual(&f.clock);
+  for (int i = 0; i < 40; i++) {
+    fds[i] = client();
+    say(fds[i], GET("/later?x=1"));
+  }
+  int served = client();
+  WAIT(f.started == 40);
+  tide_lifecycle_move(&f.lifecycle, TIDE_DRAINING);
+  say(served, GET("/hello"));
+  hear(served, "hello");
+  drain_now();
+  tide_clock_advance(&f.clock, 2 * TIDE_SEC);
+  assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 40);
+  WAIT(f.drained);
+  tide_listener_report(f.listener, &report);
+  assert_true(report.draining);
+  assert_int_equal(report.forced, 40);
+  assert_int_equal(report.name_count, TIDE_FORCED_NAMES); /* of 40 */
+  assert_string_equal(report.names[0].method, "GET");
+  assert_string_equal(report.names[0].path, "/later");
+  assert_true(report.names[0].age >= 2 * TIDE_SEC);
+  assert_int_equal(report.names[0].bytes, 0);
+  assert_int_equal(report.served, 41); /* the 503s are answers, too */
+  for (int i = 0; i < 40; i++)
+    close(fds[i]);
+  close(served);
+}
+
+static void a_request_that_was_not_whole_gets_a_503(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, "GET /hel");
+  for (int i = 0; i < 20; i++)
+    turn();
+  drain_now();
+  assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 0);
+  hear(fd, NULL);
+  assert_heard("HTTP/1.1 503");
+  assert_heard("<eof>");
+  WAIT(f.drained);
+  close(fd);
+}
+
+#define TEST(name)                                                             \
+  cmocka_unit_test_setup_teardown(name, open_default, close_room)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(force_answers_503_before_the_head),
+      TEST(force_resets_after_the_head),
+      TEST(an_answer_that_is_not_taken_is_reset),
+      TEST(the_report_names_what_was_forced),
+      TEST(a_request_that_was_not_whole_gets_a_503),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
