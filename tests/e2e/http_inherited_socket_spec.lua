@@ -1,5 +1,6 @@
 -- A socket that systemd or a parent holds: its queue belongs to the successor.
 local http = require "support.http_client"
+local load = require "support.load"
 local proc = require "support.process"
 local uv = require "luv"
 
@@ -62,6 +63,36 @@ describe("an inherited socket", function()
     end
     assert.equal(0, (old:wait()))
     assert.equal(200, (seen.old or 0) + seen.new)
+  end)
+
+  it("refuses nobody over restarts under load", function()
+    local socket, port = listening_socket()
+    local script = load.APP:gsub('port = [^}]*', 'fd = "web" ')
+    local dir, apps = proc.temp_dir(), {}
+    for i = 1, 4 do
+      apps[i] = activate(socket, "x", { script = script, gate = dir .. "/go" .. i })
+    end
+    socket:close()
+    proc.write_file(dir .. "/go1", "")
+    apps[1]:wait_ready()
+    local clients = load.start { port = port, keep_alive = 4, per_request = 8, post = 4 }
+    for i = 1, 3 do
+      apps[i]:signal "TERM"
+      assert.equal(0, (apps[i]:wait()))
+      proc.write_file(dir .. "/go" .. i + 1, "")
+      apps[i + 1]:wait_ready()
+      clients:check()
+    end
+    clients:finish()
+  end)
+
+  it("that no listener takes is named in a warning", function()
+    local socket = listening_socket()
+    local app = activate(socket, "x", { script = SCRIPT:gsub('fd = "web"', 'port = 0') })
+    socket:close()
+    app:wait_ready()
+    assert.matches("no listener takes the inherited socket \"web\"",
+      app:wait_log({ level = "warn", component = "http" }).msg, 1, true)
   end)
 
   it("of another name is not found: exit 1, naming those that are there", function()

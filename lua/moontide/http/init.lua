@@ -290,6 +290,18 @@ end
 --- Where jobs and answers are kept: `store.memory {}`, `store.sqlite("jobs.db")`.
 M.store = lazy "moontide.http.store"
 
+-- Clients of a socket that nobody takes would wait for ever.
+local function warn_of_unused()
+  local taken = {}
+  for _, server in ipairs(M.servers) do taken[server.opts.fd or false] = true end
+  for _, entry in ipairs(core.notify.listen_fds()) do
+    if not taken[entry.name] then
+      core.log.write(2, "http", ("no listener takes the inherited socket %q: tide.http.listen { fd "
+        .. "= %q }"):format(entry.name, entry.name))
+    end
+  end
+end
+
 --- Accepts connections from now on; again harmless. Where another process serves until we are
 --- ready (`reuseport`, a takeover), only when that is so.
 ---@param ready boolean|nil
@@ -301,7 +313,10 @@ function M.listen_all(ready)
     if ready or not (waits or server.opts.reuseport) then listen(server) end
   end
   local manage = package.loaded["moontide.http.manage"]
-  if ready and manage then manage.listen() end
+  if ready then
+    if manage then manage.listen() end
+    warn_of_unused()
+  end
 end
 
 --- Whether an application listener is declared.
