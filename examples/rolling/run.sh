@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Restarts a service of two processes behind HAProxy, again and again, under load,
+# Restarts a service of two processes behind a proxy, again and again, under load,
 # and fails when a single request did.
 #
-#   examples/rolling/run.sh rolling 5      both serve; each in turn is restarted
-#   examples/rolling/run.sh blue-green 5   one serves; the new version starts beside
-#                                          it, gets all requests at once, the old ends
+#   examples/rolling/run.sh rolling 5        both serve; each in turn is restarted
+#   examples/rolling/run.sh blue-green 5     one serves; the new version starts beside
+#                                            it, gets all requests at once, the old ends
+#   examples/rolling/run.sh rolling 5 nginx  behind nginx instead of HAProxy
 #
-# Needs haproxy, socat, curl and build/moontide (or $MOONTIDE).
+# Needs haproxy and socat (or nginx), curl, and build/moontide (or $MOONTIDE).
 set -euo pipefail
 cd "$(dirname "$0")"
 
-mode=${1:-rolling} times=${2:-5}
+mode=${1:-rolling} times=${2:-5} proxy=${3:-haproxy}
 moontide=${MOONTIDE:-../../build/moontide}
 work=$(mktemp -d)
 export FRONT=${FRONT:-8000} ONE=${ONE:-8091} TWO=${TWO:-8092}
@@ -19,7 +20,7 @@ export ADMIN=$work/haproxy.sock
 
 declare -A pids=()
 clean_up() {
-  { kill -KILL "${pids[@]}" && wait; } 2>/dev/null
+  { kill -TERM "${pids[@]}" && wait; } 2>/dev/null
   rm -rf "$work"
 }
 trap clean_up EXIT
@@ -66,6 +67,19 @@ serving() { # serving one|two: HAProxy has seen it ready
   admin "show stat" 2>/dev/null | grep -q "^both,$1,.*,UP,"
 }
 
+start_haproxy() {
+  haproxy -db -f haproxy.cfg 2>"$work/haproxy.log" &
+  pids[haproxy]=$!
+  until_ok "HAProxy" serving one
+}
+
+start_nginx() {
+  sed "s/:8000/:$FRONT/; s/:8091/:$ONE/; s/:8092/:$TWO/" nginx.conf >"$work/nginx.conf"
+  nginx -p "$work" -c nginx.conf -e stderr 2>"$work/nginx.log" &
+  pids[nginx]=$!
+  until_ok "nginx" curl -sf -o /dev/null "http://127.0.0.1:$FRONT/orders/0"
+}
+
 rolling() { # both, one after the other
   for name in one two; do
     finish "$name"
@@ -94,8 +108,9 @@ blue_green() { # the new one beside the old one, all at once, then the old one e
   finish "$old"
 }
 
-if [[ $mode != rolling && $mode != blue-green || ! $times =~ ^[1-9][0-9]*$ ]]; then
-  sed -n '2,9s/^# \{0,1\}//p' run.sh >&2
+known='^(rolling (haproxy|nginx)|blue-green haproxy) [1-9][0-9]*$'
+if [[ ! "$mode $proxy $times" =~ $known ]]; then
+  sed -n '2,10s/^# \{0,1\}//p' run.sh >&2
   exit 64
 fi
 
@@ -104,9 +119,7 @@ if [[ $mode == rolling ]]; then
   start two 1
 fi
 
-haproxy -db -f haproxy.cfg 2>"$work/haproxy.log" &
-pids[haproxy]=$!
-until_ok "HAProxy" serving one
+"start_$proxy"
 if [[ $mode == blue-green ]]; then
   live=one
   admin "set map live.map live blue" >/dev/null

@@ -161,23 +161,25 @@ describe("examples/quickstart", function()
 end)
 
 describe("examples/rolling", function()
-  local function run(mode, times)
+  local function run(mode, times, proxy)
     local env = { MOONTIDE = os.getenv "MOONTIDE" }
     for _, name in ipairs { "FRONT", "ONE", "TWO", "ONE_MANAGE", "TWO_MANAGE" } do
       env[name] = proc.free_port()
     end
     return proc.run {
-      program = examples .. "rolling/run.sh", argv = { mode, times }, env = env, manage = false,
-      timeout = 60,
+      program = examples .. "rolling/run.sh", argv = { mode, times, proxy }, env = env,
+      manage = false, timeout = 60,
     }
   end
 
-  for _, mode in ipairs { "rolling", "blue-green" } do
-    it("fails no request: " .. mode, function()
-      if not proc.read_file "/usr/sbin/haproxy" then
-        return pending "haproxy is not installed (scripts/setup.sh does)"
+  for _, case in ipairs { { "rolling", "haproxy" }, { "blue-green", "haproxy" },
+    { "rolling", "nginx" } } do
+    local mode, proxy = table.unpack(case)
+    it(("fails no request: %s, %s"):format(mode, proxy), function()
+      if not proc.read_file("/usr/sbin/" .. proxy) then
+        return pending(proxy .. " is not installed (scripts/setup.sh does)")
       end
-      local code, out, err = run(mode, 2)
+      local code, out, err = run(mode, 2, proxy)
       assert.equal(0, code, out .. err)
       assert.equal("", err)
       local answered = tonumber(out:match "\nanswered=(%d+) failed=0 versions=1,2,3\n$")
@@ -186,9 +188,12 @@ describe("examples/rolling", function()
   end
 
   it("says how it is used", function()
-    local code, _, err = run("sideways", 2)
-    assert.equal(64, code)
-    assert.matches("run.sh rolling 5", err)
+    for _, words in ipairs { { "sideways", 2 }, { "rolling", 0 }, { "rolling", "x" },
+      { "blue-green", 2, "nginx" }, { "rolling", 2, "varnish" } } do
+      local code, _, err = run(table.unpack(words))
+      assert.equal(64, code)
+      assert.matches("run.sh rolling 5", err)
+    end
   end)
 
   it("is not content when a request fails", function()
