@@ -26,8 +26,8 @@ static uint32_t read_word(const unsigned char *p) {
 }
 
 static void expand(uint32_t w[64], const unsigned char *block) {
-  for (int i = 0; i < 16; i++)
-    w[i] = read_word(block + i * 4);
+  for (int i = 0; i < 16; i++, block += 4)
+    w[i] = read_word(block);
   for (int i = 16; i < 64; i++) {
     uint32_t a = w[i - 15], b = w[i - 2];
     w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] +

@@ -373,6 +373,70 @@ function health.remove(name) end
 ---@return string status
 function health.ready() end
 
+---@class moontide.core.digest `require "moontide.core.digest"`
+local digest = {}
+
+--- SHA-256 in hex. Of several parts each counts with its length.
+---@param ... string
+---@return string
+function digest.sha256(...) end
+
+--- 32 hex digits that nobody can guess.
+---@return string
+function digest.random_id() end
+
+---@class moontide.core.sqlite `require "moontide.core.sqlite"`; not there when built without it
+local sqlite = {}
+
+---@class moontide.core.database statements run in the order they came, on another thread
+local database = {}
+
+--- Opens a database, making the file when it is not there.
+---@param path string
+---@param busy_ms integer how long a statement waits for the lock of another process
+---@return moontide.core.database|nil
+---@return string|nil message
+---@return integer|nil code of SQLite; nil when the library is not there
+function sqlite.open(path, busy_ms) end
+
+--- Locks a place of its own in a file, until the process ends.
+---@param path string
+---@return moontide.core.claim|nil
+---@return string|nil message
+function sqlite.claim(path) end
+
+---@param callback fun(code: integer|nil, rows: any[][]|string, changes: integer|nil)
+---@param sql string one statement, prepared once
+---@param ... string|number|nil
+function database:run(callback, sql, ...) end
+
+--- Here and now; only while no other statement is under way.
+---@param sql string
+---@param ... string|number|nil
+---@return integer|nil code
+---@return any[][]|string rows or what went wrong
+---@return integer|nil changes
+function database:run_now(sql, ...) end
+
+--- Closes it behind the statements under way.
+---@param callback fun()
+function database:close(callback) end
+
+---@class moontide.core.claim
+local claim = {}
+
+--- The place: what goes into records.
+---@return integer
+function claim:token() end
+
+--- Whether the process that has this place lives.
+---@param token integer
+---@return boolean
+function claim:alive(token) end
+
+--- Gives the place up.
+function claim:release() end
+
 return {
   host = host, clock = clock, state = state, signals = signals, log = log, watchdog = watchdog,
   coroutine = co, task = tasks, notify = notify, health = health,
