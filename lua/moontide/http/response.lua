@@ -244,10 +244,10 @@ function M.answer(x, a, b, c)
   local kind, sent = type(a), head_sent(x)
   if sent then return end_stream(x, a) end
   if sent == nil then return end
-  local status, body, headers = 200, a, b
+  local status, body, headers = kind == "nil" and 204 or 200, a, b
   if kind == "number" then status, body, headers, kind = a, b, c, type(b) end
   if kind == "nil" then
-    return send(x, status == 200 and 204 or status, nil, headers)
+    return send(x, status, nil, headers)
   elseif kind == "string" then
     return send(x, status, body, headers, TEXT)
   elseif kind == "table" then
