@@ -440,4 +440,5 @@ function claim:release() end
 return {
   host = host, clock = clock, state = state, signals = signals, log = log, watchdog = watchdog,
   coroutine = co, task = tasks, notify = notify, health = health,
+  digest = digest, sqlite = { open = sqlite.open, claims = claim, databases = database },
 }

@@ -6,7 +6,7 @@ local proc = require "support.process"
 
 local SCRIPT = [[
 local tide = require "moontide"
-tide.config { shutdown = { linger = "0s", timeout = "20s" } }
+tide.config { shutdown = { linger = "0s", timeout = "20s", drain = os.getenv "DRAIN" or "10s" } }
 local server = tide.http.listen { name = "api", port = tonumber(os.getenv "PORT") }
 local function note(text)
   local file = assert(io.open(os.getenv "RUNS", "a"))
@@ -206,6 +206,20 @@ describe("a route that runs once", function()
     assert.equal("yes", response.headers["x-set"])
     assert.equal("true", response.headers["idempotency-replayed"])
     assert.equal(1, runs_of(after, "begin"))
+  end)
+
+  it("is broken off when the shutdown has no more time, and its key is free", function()
+    local app = start { STORE = "sqlite:answers.db", DRAIN = "300ms" }
+    local conn = assert(http.connect(app.port))
+    conn:send_request("POST", "/pay?ms=60000",
+      { body = '{"sum":1}', headers = { ["Idempotency-Key"] = "k" } })
+    loop.wait(function() return runs_of(app, "begin") == 1 end, 5, "it to begin")
+    app:signal "TERM"
+    assert.equal(503, assert(conn:read_response()).status)
+    assert.equal(0, (app:wait()))
+    assert.is_true(app.exited_at - app.signalled_at < 10) -- not the handler's minute
+    local after = start({ STORE = "sqlite:answers.db", RUNS = app.runs_file }, app.dir)
+    assert.equal(201, post(after, "/pay?ms=1", "k", '{"sum":1}').status) -- a new request
   end)
 
   it("runs again when a kill ended it, with the same key", function()

@@ -326,6 +326,20 @@ describe("a shutdown", function()
   end
 end)
 
+describe("a forced shutdown", function()
+  it("records what it broke off", function()
+    local app = start { STORE = "sqlite:jobs.db" }
+    local where = post(app, "/export?ms=60000", "k").headers.location
+    app:signal "INT"
+    app:wait_log { phase = "service-unbind", msg = "shutdown phase ok" }
+    app:signal "INT"
+    app:wait()
+    assert.is_true(app.exited_at - app.signalled_at < 5) -- not the job's minute
+    local after = start({ STORE = "sqlite:jobs.db", RUNS = app.runs_file }, app.dir)
+    assert.equal("interrupted by shutdown", document(after, where).error)
+  end)
+end)
+
 describe("a kill -9", function()
   for _, resume in ipairs { false, true } do
     it("loses no record; what ran is told apart, resume = " .. tostring(resume), function()

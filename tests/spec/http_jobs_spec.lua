@@ -126,6 +126,21 @@ describe("jobs", function()
     assert.equal(0, room.count)
   end)
 
+  it("that were ended take no place in the queue", function()
+    local room = rooms.new(sleeper(10), { parallel = 1, limit = 5 })
+    ask(room, "runs")
+    for i = 1, 100 do
+      local job = ask(room, "k" .. i)
+      room:stop(room.live[job.id], "cancelled")
+    end
+    assert.equal(0, #room.queue)
+    assert.equal(1, room.count)
+    local last = ask(room, "last")
+    task.sleep(10.1)
+    assert.equal("RUNNING", (state(room, last.id)))
+    task.sleep(10.1)
+  end)
+
   it("tell how far they are", function()
     local room = rooms.new(function(job)
       for i = 1, 3 do

@@ -221,8 +221,7 @@ local function open(self, jobs)
   return function()
     jobs.store:open()
     require("moontide.background").when_ready(function()
-      task.start({ name = "jobs left over", scope = store_room.scope, detached_errors = true },
-        jobs.recover_all, jobs)
+      store_room.spawn("jobs left over", jobs.recover_all, jobs)
     end)
     return self
   end

@@ -17,12 +17,12 @@ local DRAFT = "https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-k
 ---@param title string
 ---@param detail string
 ---@param retry_after number|nil seconds
+---@param kind string|nil where the problem is described
 ---@return integer status
 ---@return table body
 ---@return table headers
-function M.problem(status, title, detail, retry_after)
-  local body = { title = title, detail = detail, status = status }
-  if status == 400 or status == 409 or status == 422 then body.type = DRAFT end
+function M.problem(status, title, detail, retry_after, kind)
+  local body = { title = title, detail = detail, status = status, type = kind }
   local headers = { ["Content-Type"] = "application/problem+json", ["Cache-Control"] = "no-store" }
   if retry_after then headers["Retry-After"] = tostring(math.ceil(retry_after)) end
   return status, body, headers
@@ -74,13 +74,20 @@ end
 function M.bad_key(wrong)
   local title = wrong == "this operation needs one" and "Idempotency-Key is missing"
     or "Idempotency-Key is not valid"
-  return M.problem(400, title, "the Idempotency-Key field: " .. wrong)
+  return M.problem(400, title, "the Idempotency-Key field: " .. wrong, nil, DRAFT)
 end
 
 --- The answer to a key that came with another request before.
 function M.reused()
   return M.problem(422, "Idempotency-Key is already used",
-    "this key came with another request: a key stands for one method, target and body")
+    "this key came with another request: a key stands for one method, target and body", nil, DRAFT)
+end
+
+--- The answer to a key whose request is being worked on.
+---@param retry_after number
+function M.outstanding(retry_after)
+  return M.problem(409, "A request is outstanding for this Idempotency-Key",
+    "a request with this key is being worked on", retry_after, DRAFT)
 end
 
 --- The answer when the store is full or fails.

@@ -75,8 +75,7 @@ local function keep(room, id, kept)
 end
 
 local function keep_later(room, id, kept)
-  task.start({ name = "answer to keep", scope = store_room.scope, detached_errors = true },
-    keep, room, id, kept)
+  store_room.spawn("answer to keep", keep, room, id, kept)
 end
 
 -- A key whose record stays here is found without its handler, and taken over by the next request.
@@ -120,8 +119,7 @@ local function failed(room, work, t)
     local err = t.error
     return keep_later(room, work.id, result.of(nil, nil, err.status, err.message, err.headers))
   end
-  task.start({ name = "key to let go", scope = store_room.scope, detached_errors = true },
-    let_go, room, work.id)
+  store_room.spawn("key to let go", let_go, room, work.id)
 end
 
 -- ---- a request --------------------------------------------------------------------------------
@@ -132,11 +130,6 @@ local function replay(kept)
       "this request was answered, and is not run again; its answer was a stream or too large")
   end
   return result.answer(kept, { ["Idempotency-Replayed"] = "true" })
-end
-
-local function outstanding(room)
-  return problem(409, "A request is outstanding for this Idempotency-Key",
-    "a request with this key is being worked on", room.retry_after)
 end
 
 -- In progress, says the record: by a handler that lives?
@@ -153,13 +146,13 @@ local function take_over(room, work, record, req)
   room.pending:remove(work.id)
   work.id = nil
   if err then return idempotency.unavailable(err, room.retry_after) end
-  return outstanding(room)
+  return idempotency.outstanding(room.retry_after)
 end
 
 local function known(room, work, record, fingerprint, req)
   if record.fingerprint ~= fingerprint then return idempotency.reused() end
   if record.state == "READY" then return replay(record.result) end
-  if is_worked_on(room, record) then return outstanding(room) end
+  if is_worked_on(room, record) then return idempotency.outstanding(room.retry_after) end
   return take_over(room, work, record, req)
 end
 
@@ -214,12 +207,19 @@ local function serve(room, req)
   local work = {}
   give_body(req, body)
   watch_streams(req, work)
-  local t = task.start({
+  work.task = task.start({
     name = room.name, kind = "handler", scope = task.root, site = room.site,
     deadline = task.deadline(), limit = "timeouts.handler", detached_errors = true,
     on_end = function(ended) failed(room, work, ended) end,
   }, first_or_known, room, work, req, key, body)
-  return t:await()
+  return work.task:await()
+end
+
+-- The shutdown has no more time: the keys of what runs are free for the next process.
+local function interrupt(room)
+  for _, work in pairs(room.pending.items) do
+    if work.task then work.task:cancel("drain timeout") end
+  end
 end
 
 --- Called by the declaration of the route.
@@ -236,7 +236,7 @@ function Idempotent:attach(route, handler)
     pending = require("moontide.http.pending").new("idempotent:" .. name),
   }
   route.server:own { open = function() room.store:open() end }
-  room.pending:drain_with_requests(function() end, function() end)
+  room.pending:drain_with_requests(function() end, function() interrupt(room) end)
   store_room.close_at_the_end(room.store)
   return function(req) return serve(room, req) end
 end

@@ -58,8 +58,8 @@ function Job:progress(n, text)
   local now = core.clock.now()
   if now - entry.told_at < PROGRESS_EVERY then return end
   entry.told_at = now
-  task.start({ name = "job progress", scope = store_room.scope, detached_errors = true },
-    call, room.store, "update", self.id, { progress = entry.progress })
+  store_room.spawn("job progress", call, room.store, "update", self.id,
+    { progress = entry.progress })
 end
 
 ---@param opts table name, scope, store, handler, limit, parallel, ttl, timeout, resume, site
@@ -67,7 +67,7 @@ end
 function M.new(opts)
   opts.pending = require("moontide.http.pending").new("jobs:" .. opts.name)
   opts.live, opts.recovering = opts.pending.items, {}
-  opts.count, opts.running, opts.first, opts.last = 0, 0, 1, 0
+  opts.count, opts.running = 0, 0
   opts.queue = {}
   return setmetatable(opts, Jobs)
 end
@@ -196,19 +196,22 @@ local function start(self, entry)
 end
 
 function Jobs:start_next()
-  while self.running < self.parallel and self.first <= self.last do
-    local entry = self.queue[self.first]
-    self.queue[self.first] = nil
-    self.first = self.first + 1
-    if entry.state == "QUEUED" then start(self, entry) end
+  while self.running < self.parallel and #self.queue > 0 do
+    start(self, table.remove(self.queue, 1))
   end
 end
 
 function Jobs:enqueue(entry)
+  if entry.stopped then return end -- while its record was made
   if self.interrupted then return self:stop(entry, INTERRUPTED) end
-  self.last = self.last + 1
-  self.queue[self.last] = entry
+  self.queue[#self.queue + 1] = entry
   self:start_next()
+end
+
+local function leave_queue(self, entry)
+  for i, other in ipairs(self.queue) do
+    if other == entry then return table.remove(self.queue, i) end
+  end
 end
 
 --- Ends a job before its time.
@@ -220,6 +223,7 @@ function Jobs:stop(entry, why)
   if entry.task then
     entry.task:cancel(why)
   else
+    leave_queue(self, entry)
     entry.state, entry.failure = "FAILED", { reason = why, error = why }
     self:keep(entry)
   end
@@ -264,8 +268,7 @@ end
 --- Writes the outcome, for as long as it takes; until then this process answers from memory.
 function Jobs:keep(entry)
   self.count = self.count - 1
-  task.start({ name = "job outcome", scope = store_room.scope, detached_errors = true },
-    keep, self, entry)
+  store_room.spawn("job outcome", keep, self, entry)
 end
 
 -- ---- records of other processes ---------------------------------------------------------------

@@ -64,6 +64,8 @@ function M.sqlite(path, opts)
   return require("moontide.http.store_sqlite").new(path, opts)
 end
 
+local files = {}
+
 --- The store that an option names: nil and "memory", "sqlite:jobs.db", or an object.
 ---@param value any
 ---@param what string for messages
@@ -73,7 +75,11 @@ function M.resolve(value, what)
   if value == nil or value == "memory" then return M.memory() end
   if type(value) == "string" then
     local path = value:match "^sqlite:(.+)$"
-    if path then return M.sqlite(path) end
+    if path then
+      -- Routes that name the same file share a store.
+      files[path] = files[path] or M.sqlite(path)
+      return files[path]
+    end
     fail(("%s: store %q is neither \"memory\" nor \"sqlite:FILE\""):format(what, value))
   end
   for _, method in ipairs(METHODS) do
@@ -94,6 +100,21 @@ function M.call(store, method, ...)
   if ok then return value, err end
   if errors.is_cancelled(value) then error(value, 0) end
   return nil, { message = require("moontide.pipeline.record").text(value) }
+end
+
+local function heard(t)
+  if t.outcome == "ok" or t.outcome == "cancelled" then return end
+  require("moontide.core").log.write(3, "http", "what concerns a store failed", "task", t.name,
+    "error", require("moontide.pipeline.record").text(t.error), "traceback", t.stack)
+end
+
+--- Runs fn(...) beside everything, whoever is cancelled; nobody waits for it.
+---@param name string
+---@param fn fun(...)
+function M.spawn(name, fn, ...)
+  require("moontide.task").start({
+    name = name, scope = M.scope, detached_errors = true, on_end = heard,
+  }, fn, ...)
 end
 
 local closing, names = setmetatable({}, { __mode = "k" }), {}
