@@ -112,7 +112,7 @@ describe("an answer", function()
       local response = http.get(app.port, path)
       assert.equal(500, response.status)
       assert.is_nil(response.headers.y)
-      assert.matches("res:write: a header has a bad name, or a line break", failure(app, path).error)
+      assert.matches("res:write: a header has a bad name, or a line", failure(app, path).error)
     end
   end)
 

@@ -23,7 +23,9 @@ end)
 server:get("/whole", function(req)
   local all = {}
   for i = 1, tonumber(req.query.n) do all[i] = piece(i) end
-  return table.concat(all)
+  local whole = table.concat(all)
+  written = #all
+  return whole
 end)
 server:get("/written", function() return tostring(written) end)
 server:get("/read", function() return tostring(read) end)
@@ -78,15 +80,15 @@ end
 local function undo_chunks(text, at)
   local out = {}
   while true do
-    local size, start = text:match("^(%x+)\r\n()", at)
+    local size, from = text:match("^(%x+)\r\n()", at)
     size = tonumber(assert(size, "a chunk is cut off"), 16)
     if size == 0 then
-      assert.equal("\r\n", text:sub(start))
+      assert.equal("\r\n", text:sub(from))
       return table.concat(out)
     end
-    out[#out + 1] = text:sub(start, start + size - 1)
-    assert.equal("\r\n", text:sub(start + size, start + size + 1))
-    at = start + size + 2
+    out[#out + 1] = text:sub(from, from + size - 1)
+    assert.equal("\r\n", text:sub(from + size, from + size + 1))
+    at = from + size + 2
   end
 end
 
@@ -128,7 +130,9 @@ describe("a client that does not read", function()
   it("gets an answer that was returned whole, too", function()
     local app = start()
     local conn, parts, on_read = ask(app.port, "/whole?n=" .. PIECES)
-    loop.wait(function() return #http.get(app.port, "/read").body > 0 end, 5)
+    loop.wait(function()
+      return http.get(app.port, "/written").body == tostring(PIECES)
+    end, 10, "the answer to be made")
     app:signal "TERM"
     app:wait_log { msg = "lifecycle.state.changed", to = "draining" }
     conn.socket:read_start(on_read)

@@ -168,7 +168,7 @@ describe("res:upgrade", function()
     wait_for(conn, "plain nil")
   end)
 
-  it("counts apart from requests, and ends at the grace of a drain, also asked for twice", function()
+  it("counts apart from requests, and ends at a drain's grace, also asked for twice", function()
     local app = start()
     local conn = upgrade(app, "/deaf")
     wait_for(conn, "hello")
