@@ -18,6 +18,7 @@ test=(
   clang libclang-rt-dev                                      # fuzzing
   procps python3 python3-yaml systemd faketime util-linux    # e2e, examples
   haproxy nginx-light nodejs socat wrk                       # other ends of HTTP
+  slowhttptest                                               # ... hostile ones
   lua-luaossl python3-websockets                             # WebSocket
 )
 bench=(golang-go libnginx-mod-http-lua)

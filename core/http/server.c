@@ -1,5 +1,7 @@
 /* server: listeners, from their options to the end of their socket. */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +120,16 @@ int tide_listener_port(const tide_listener *listener) {
 /* ---- the socket ------------------------------------------------------------
  */
 
+/* The kernel shall not hold megabytes for a client that does not read: what is
+ * not sent waits here, where it is bounded, makes the handler wait, and tells
+ * the write timeout the truth. Accepted sockets inherit it. */
+static void hold_little(const tide_listener *listener) {
+  int bytes = 4 * TIDE_HIGH_WATER;
+  if (!listener->is_unix)
+    setsockopt(listener->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes,
+               sizeof bytes);
+}
+
 int tide_listener_listen(tide_listener *listener, char *error, size_t size) {
   tide_http *http = listener->http;
   if (listener->listening)
@@ -137,6 +149,7 @@ int tide_listener_listen(tide_listener *listener, char *error, size_t size) {
   if (listener->options.timeouts.idle >= TIDE_SEC)
     snprintf(listener->idle_text, sizeof listener->idle_text, "%llu",
              (unsigned long long)(listener->options.timeouts.idle / TIDE_SEC));
+  hold_little(listener);
   tide_listener__reserve(http);
   int code = uv_poll_init(http->env.loop, &listener->poll, listener->fd);
   if (code != 0) {

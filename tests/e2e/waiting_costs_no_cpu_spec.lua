@@ -2,23 +2,12 @@
 local http = require "support.http_client"
 local loop = require "support.loop"
 local proc = require "support.process"
-
--- Seconds that a process has used of the processors.
-local function cpu(pid)
-  local sum = 0
-  local uv = require "luv"
-  local dir = ("/proc/%d/task"):format(pid)
-  for name in uv.fs_scandir_next, (uv.fs_scandir(dir)) do
-    local text = proc.read_file(("%s/%s/schedstat"):format(dir, name))
-    sum = sum + (text and tonumber(text:match "^(%d+)") or 0) / 1e9
-  end
-  return sum
-end
+local usage = require "support.usage"
 
 local function assert_idle(app)
-  local before = cpu(app.pid)
+  local before = usage.cpu(app.pid)
   loop.turn_for(1)
-  local used = cpu(app.pid) - before
+  local used = usage.cpu(app.pid) - before
   assert.is_true(app:is_running())
   assert.is_true(used < 0.02, ("%.1f ms of CPU in a second"):format(used * 1000))
 end
