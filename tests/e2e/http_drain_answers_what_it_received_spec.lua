@@ -4,6 +4,18 @@ local http = require "support.http_client"
 local http_app = require "support.http_app"
 local loop = require "support.loop"
 
+-- Handlers that end in every way, each after a while.
+local KINDS = [[
+  local function after(req) tide.sleep(milliseconds(req)) end
+  server:get("/204", function(req) after(req) end)
+  server:get("/304", function(req) after(req) return 304, nil, { ETag = '"a"' } end)
+  server:get("/500", function(req) after(req) error("on purpose") end)
+  server:get("/list", function(req) after(req) return { 1, 2 } end)
+]]
+local STATUS = {
+  ["/slow"] = 200, ["/204"] = 204, ["/304"] = 304, ["/500"] = 500, ["/list"] = 200,
+}
+
 describe("a drain", function()
   it("answers the request in a handler, with Connection: close, and ends with it", function()
     local app = http_app.start { linger = "100ms" }
@@ -21,15 +33,66 @@ describe("a drain", function()
   end)
 
   it("says close on every kind of answer", function()
-    local app = http_app.start { linger = "3s" }
+    local app = http_app.start { linger = "3s", script = KINDS }
+    local waiting = {}
+    for path in pairs(STATUS) do -- these are in their handlers when it comes
+      waiting[path] = assert(http.connect(app.port))
+      waiting[path]:send_request("GET", path .. "?ms=300")
+    end
     app:signal "TERM"
     app:wait_log { to = "draining" }
-    for _, path in ipairs { "/hello", "/nope", "/stream?ms=1" } do
-      local response = http.get(app.port, path)
-      assert.equal("close", response.headers.connection, path)
+    for path, status in pairs(STATUS) do
+      local answers = { assert(waiting[path]:read_response()), http.get(app.port, path) }
+      for _, response in ipairs(answers) do
+        assert.same({ status, "close" }, { response.status, response.headers.connection }, path)
+      end
+      assert.equal("eof", waiting[path]:wait_close())
+    end
+    for _, path in ipairs { "/nope", "/stream?ms=1" } do
+      assert.equal("close", http.get(app.port, path).headers.connection)
     end
     assert.equal("close", http.request("HEAD", app.port, "/hello").headers.connection)
     assert.equal("close", http.request("DELETE", app.port, "/hello").headers.connection)
+  end)
+
+  it("answers a POST that came whole and is in its handler", function()
+    local app = http_app.start { linger = "0s" }
+    local conn = assert(http.connect(app.port))
+    conn:send_request("POST", "/slow?ms=500", { body = "all of it" })
+    app:signal "TERM"
+    local response = assert(conn:read_response())
+    assert.same({ 201, "all of it", "close" },
+      { response.status, response.body, response.headers.connection })
+    assert.equal(0, (app:wait()))
+  end)
+
+  it("reads the rest of a body that has begun", function()
+    local app = http_app.start { linger = "0s" }
+    local conn = assert(http.connect(app.port))
+    conn:send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nhalf")
+    assert.equal("hello", http.get(app.port, "/hello").body) -- behind it: it has been read
+    app:signal "TERM"
+    app:wait_log { msg = "listener closed" }
+    conn:send("rest")
+    assert.equal("halfrest", assert(conn:read_response()).body)
+    assert.equal(0, (app:wait()))
+  end)
+
+  it("ends the connection with each 503 that it says", function()
+    local app = http_app.start { linger = "0s", listen = "reject_in_drain = true" }
+    local busy, kept = assert(http.connect(app.port)), assert(http.connect(app.port))
+    busy:send_request("GET", "/slow?ms=800")
+    kept:send("GET /hello HTTP/1.1\r\n") -- half a head, so it is waited for
+    assert.equal("hello", http.get(app.port, "/hello").body)
+    app:signal "TERM"
+    app:wait_log { msg = "listener closed" }
+    loop.turn_for(0.05)
+    kept:send("Host: a\r\n\r\n")
+    local response = assert(kept:read_response())
+    assert.same({ 503, "close", "1" }, { response.status, response.headers.connection,
+      response.headers["retry-after"] })
+    assert.equal("eof", kept:wait_close())
+    assert.equal(200, assert(busy:read_response()).status)
   end)
 
   it("serves a pooled connection during the linger, and tells it to go", function()

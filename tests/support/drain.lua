@@ -29,6 +29,7 @@ end
 ---@field host? string
 ---@field once? boolean
 ---@field path? string
+---@field pause_ms? integer of mode "think"
 ---@field retry_refused? boolean
 ---@field for_ms? integer default 8000
 ---@field wire? test.Wire they are at its other end
@@ -48,6 +49,7 @@ function M.clients(options)
   if options.once then add "--once" end
   if options.retry_refused then add "--retry-refused" end
   if options.path then add("--path", options.path) end
+  if options.pause_ms then add("--pause", options.pause_ms) end
   return proc.start { program = table.remove(words, 1), argv = words, manage = false }
 end
 
@@ -57,6 +59,17 @@ end
 function M.result(clients)
   assert(clients:wait(40) == 0, clients:stderr())
   return cjson.decode((clients:stdout():match "%b{}"))
+end
+
+--- Lets this process and those it starts have so many descriptors; false: it may not.
+---@param count integer
+---@return boolean
+function M.descriptors(count)
+  local code = proc.run {
+    program = "prlimit", argv = { "--pid", uv.os_getpid() // 1 | 0, "--nofile=" .. count .. ":" },
+    manage = false,
+  }
+  return code == 0
 end
 
 local HARMLESS = { answered = true, refused = true, unprocessed = true, closed = true }

@@ -15,7 +15,7 @@ tide.config { shutdown = {
   timeout = "20s",
 } }
 local count = 0
-local server = tide.http.listen { name = "api", port = tonumber(os.getenv "PORT") }
+local server = tide.http.listen { name = "api", port = tonumber(os.getenv "PORT"), @LISTEN@ }
 local function milliseconds(req) return (tonumber(req.query.ms) or 100) / 1000 end
 server:use(function(req, next) count = count + 1 return next(req) end)
 server:get("/hello", function() return "hello" end)
@@ -31,13 +31,21 @@ server:get("/stream", function(req, res)
 end)
 ]]
 
----@param options? { linger?: string, drain?: string, script?: string }
+---@class test.HttpAppOptions
+---@field linger? string
+---@field drain? string
+---@field listen? string more options of the listener, as Lua
+---@field script? string what comes behind
+---@field env? table
+
+---@param options? test.HttpAppOptions
 ---@return test.Process
 function M.start(options)
   options = options or {}
+  local env = { LINGER = options.linger or "300ms", DRAIN = options.drain or "10s" }
+  for name, value in pairs(options.env or {}) do env[name] = value end
   local app = proc.start {
-    script = SCRIPT .. (options.script or ""),
-    env = { LINGER = options.linger or "300ms", DRAIN = options.drain or "10s" },
+    script = SCRIPT:gsub("@LISTEN@", options.listen or "") .. (options.script or ""), env = env,
   }
   app:wait_ready()
   return app

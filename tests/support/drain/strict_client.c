@@ -11,7 +11,8 @@
  *   --mode close     GET, a connection for each, `Connection: close`
  *          post      POST of a number of its own, a connection for each
  *          keep      GET, kept alive, no pause
- *          think     the same with a pause of 0 to 4 ms
+ *          think     the same with a pause of 0 to 4 ms, or to --pause MS
+ *          post_think  POSTs kept alive, with the same pause
  *          pipeline  four GETs in one write
  *          idle      one GET, then waits until the server closes
  *          silent    connects and waits until the server closes
@@ -40,11 +41,21 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BUFFER = 2048, DEPTH = 4, THINK_US = 4000, PATIENCE_MS = 20000 };
+enum { BUFFER = 2048, DEPTH = 4, PATIENCE_MS = 20000 };
 
-typedef enum mode { CLOSE, POST, KEEP, THINK, PIPELINE, IDLE, SILENT } mode;
-static const char *const mode_names[] = {"close",    "post", "keep",  "think",
-                                         "pipeline", "idle", "silent"};
+typedef enum mode {
+  CLOSE,
+  POST,
+  KEEP,
+  THINK,
+  POST_THINK,
+  PIPELINE,
+  IDLE,
+  SILENT
+} mode;
+static const char *const mode_names[] = {"close", "post",       "keep",
+                                         "think", "post_think", "pipeline",
+                                         "idle",  "silent"};
 
 typedef enum outcome {
   ANSWERED,
@@ -84,6 +95,7 @@ static struct {
   mode mode;
   int clients;
   uint64_t until;
+  int pause_ms;
   bool once, retry_refused;
 } opt;
 
@@ -122,10 +134,14 @@ static void rest(client *c, uint64_t us) {
 /* ---- asking ---------------------------------------------------------------
  */
 
+static bool posts(void) {
+  return opt.mode == POST || opt.mode == POST_THINK;
+}
+
 static size_t request_text(client *c, char *out, size_t size) {
   const char *close_it = opt.mode == CLOSE ? "Connection: close\r\n" : "";
   int n;
-  if (opt.mode == POST) {
+  if (posts()) {
     char body[24];
     c->number = ++next_number;
     int length =
@@ -244,11 +260,10 @@ static bool parse(const char *text, size_t length, answer *a) {
 
 static bool is_right(const client *c, const answer *a) {
   char want[24] = "hello";
-  if (opt.mode == POST)
+  if (posts())
     snprintf(want, sizeof want, "%llu", (unsigned long long)c->number);
-  return a->status / 100 == 2 &&
-         (a->body == strlen(want) || opt.mode != POST) &&
-         (opt.mode != POST || memcmp(c->buffer + a->head, want, a->body) == 0);
+  return a->status / 100 == 2 && (a->body == strlen(want) || !posts()) &&
+         (!posts() || memcmp(c->buffer + a->head, want, a->body) == 0);
 }
 
 static void answered(client *c, const answer *a) {
@@ -274,8 +289,8 @@ static void go_on(client *c, bool close_it) {
   if (close_it || opt.mode == CLOSE || opt.mode == POST) {
     drop(c);
     connected_again(c);
-  } else if (opt.mode == THINK) {
-    rest(c, (uint64_t)(rand() % THINK_US));
+  } else if (opt.mode == THINK || opt.mode == POST_THINK) {
+    rest(c, (uint64_t)(rand() % (opt.pause_ms * 1000)));
   } else {
     ask(c);
   }
@@ -428,6 +443,7 @@ static int parse_options(int argc, char **argv) {
   opt.address.sin_family = AF_INET;
   opt.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   opt.clients = 1;
+  opt.pause_ms = 4;
   opt.until = now_us() + 10000000;
   for (int i = 1; i < argc; i++) {
     const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -447,6 +463,8 @@ static int parse_options(int argc, char **argv) {
       opt.clients = atoi(value);
     else if (strcmp(argv[i], "--for") == 0)
       opt.until = now_us() + (uint64_t)atol(value) * 1000;
+    else if (strcmp(argv[i], "--pause") == 0)
+      opt.pause_ms = atoi(value);
     else if (strcmp(argv[i], "--path") == 0)
       opt.path = value;
     else if (strcmp(argv[i], "--mode") == 0)
@@ -458,8 +476,10 @@ static int parse_options(int argc, char **argv) {
     i++;
   }
   if (opt.path == NULL)
-    opt.path = opt.mode == POST ? "/echo" : "/hello";
-  return opt.address.sin_port != 0 && opt.clients > 0 ? 0 : usage("no --port");
+    opt.path = posts() ? "/echo" : "/hello";
+  return opt.address.sin_port != 0 && opt.clients > 0 && opt.pause_ms > 0
+             ? 0
+             : usage("no --port");
 }
 
 int main(int argc, char **argv) {
