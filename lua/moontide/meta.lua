@@ -13,7 +13,7 @@
 ---@field task moontide.core.task
 ---@field notify moontide.core.notify
 ---@field health moontide.core.health
----@field http table only for lua/moontide/http
+---@field http moontide.core.http
 
 ---@class moontide.core.host the loop, its pump, and the end
 ---@field mode "process"|"module"|"embedded"
@@ -373,6 +373,66 @@ function health.remove(name) end
 ---@return string status
 function health.ready() end
 
+---@class moontide.core.http on a request and its answer; `x` is both. Listeners: core/lua/http.c
+---@field members table methods of requests, to be filled by the library
+local room = {}
+
+---@return boolean whether the answer is complete, or the client gone
+function room.is_over(x) end
+
+--- The body: the next piece, or all of it.
+---@param whole boolean
+---@return string|nil data
+---@return boolean|string last whether it is the last piece; behind nil "wait", or why it is lost
+function room.take(x, whole) end
+
+--- Bytes of an upgraded connection.
+---@param n integer|nil so many; nil: what is here
+---@return string|nil data
+---@return string|nil why "wait", "eof", or why it is lost
+---@return string|nil rest behind "eof"
+function room.read(x, n) end
+
+---@return boolean whether the client asks for another protocol, without a body
+function room.may_upgrade(x) end
+
+--- Sends a head; the body follows.
+---@param status integer
+---@param headers table|nil
+---@param kind string|nil the Content-Type where headers name none
+---@param size integer|nil of the body; nil: not known
+---@return true|nil ok
+---@return string|nil message
+function room.begin(x, status, headers, kind, size) end
+
+--- The same for a body that may end after any piece.
+---@return true|nil ok
+---@return string|nil message "draining" where no stream may begin
+function room.begin_events(x, status, headers, kind) end
+
+--- Answers 101; the connection is the handler's.
+---@param headers table with Upgrade
+---@return true|nil ok
+---@return string|nil message "draining" where no stream may begin
+function room.upgrade(x, headers) end
+
+--- Writes a piece.
+---@param from integer|nil where in data; then a long text is several pieces
+---@return boolean|nil ok false: wait for room
+---@return string|integer|nil next behind nil the message; else where the next piece begins
+function room.write(x, data, from) end
+
+--- Writes a piece where nothing is queued.
+function room.nudge(x, data) end
+
+--- Ends the body, or an upgraded connection.
+---@return true|nil ok
+---@return string|nil message
+function room.finish(x) end
+
+--- Ends our half of an upgraded connection, once all is written.
+function room.shutdown(x) end
+
 ---@class moontide.core.digest `require "moontide.core.digest"`
 local digest = {}
 
@@ -439,6 +499,6 @@ function claim:release() end
 
 return {
   host = host, clock = clock, state = state, signals = signals, log = log, watchdog = watchdog,
-  coroutine = co, task = tasks, notify = notify, health = health,
+  coroutine = co, task = tasks, notify = notify, health = health, http = room,
   digest = digest, sqlite = { open = sqlite.open, claims = claim, databases = database },
 }
