@@ -333,16 +333,18 @@ static void play(const input *in) {
 /* ---- the target -----------------------------------------------------------
  */
 
+static bool asks(const input *in, char option) {
+  return memchr(in->script, option, in->script_length) != NULL;
+}
+
 static void configure(const input *in) {
   tide_listener_options *options = tide_listener_configure(the_room.listener);
   tide_http_limits_init(&options->limits);
-  options->max_requests = 10000;
-  options->idle_close_spread = 0;
-  if (memchr(in->script, '~', in->script_length) != NULL)
-    options->idle_close_spread = 10 * TIDE_SEC;
-  if (memchr(in->script, '%', in->script_length) != NULL)
-    options->max_requests = 3;
-  if (memchr(in->script, '#', in->script_length) != NULL)
+  options->max_requests = asks(in, '%') ? 3 : 10000;
+  options->idle_close_spread = asks(in, '~') ? 10 * TIDE_SEC : 0;
+  options->reject_in_drain = asks(in, '^');
+  tide_http_set_max_in_flight(the_room.http, asks(in, '!') ? 1 : 1024);
+  if (asks(in, '#'))
     options->limits = (tide_http_limits){.request_line = 48,
                                          .head = 160,
                                          .field = 64,
