@@ -140,7 +140,9 @@ server:post("/x", tide.http.accepted { key = "optional" }, function() return "x"
     assert.equal(503, response.status)
     assert.equal("1", response.headers["retry-after"])
     assert.is_nil(response.body:find(path, 1, true)) -- the log's, not the client's
-    app:wait_log { component = "http", level = "error", route = "api POST /x" }
+    for _ = 1, 3 do assert.equal(503, http.post(app.port, "/x", "", options).status) end
+    local said = app:find_logs { component = "http", level = "error", route = "api POST /x" }
+    assert.is_true(#said >= 1 and #said < 4) -- one in 5 s, however many fail
     assert.equal(200, http.get(app.manage_port, "/health").status) -- the loop was not held up
     holder:signal "KILL"
     holder:wait()

@@ -53,8 +53,7 @@ local function is_passing(status)
 end
 
 local function complain(room, id, err)
-  core.log.write(3, "http", "an answer is not kept yet", "route", room.name, "id", id, "error",
-    err.message)
+  store_room.complain("an answer is not kept yet", room.name, id, err)
 end
 
 -- Until it is in the store, others with the key are told to wait.
@@ -169,8 +168,8 @@ local function first_or_known(room, work, req, key, body)
   room.pending:remove(work.id)
   work.id = nil
   if added then return known(room, work, added, fingerprint, req) end
-  core.log.write(3, "http", "a key could not be recorded, and its request was not run", "route",
-    room.name, "error", err.message)
+  store_room.complain("a key could not be recorded, and its request was not run", room.name, "-",
+    err)
   return idempotency.unavailable(err, room.retry_after)
 end
 

@@ -72,9 +72,8 @@ function M.new(opts)
   return setmetatable(opts, Jobs)
 end
 
-local function complain(self, level, message, entry, err)
-  write_log(level, "http", message, "route", self.name, "job", entry.id,
-    "error", err and err.message or nil)
+local function complain(self, message, entry, err)
+  store_room.complain(message, self.name, entry.id, err)
 end
 
 -- ---- admission --------------------------------------------------------------------------------
@@ -125,7 +124,7 @@ function Jobs:submit(new)
   end
   drop(self, entry)
   if not added then
-    complain(self, 3, "a job could not be recorded, and was not begun", entry, err)
+    complain(self, "a job could not be recorded, and was not begun", entry, err)
     return nil, err
   end
   return self:settle(added, new)
@@ -171,7 +170,7 @@ local function insist(self, entry, message, fn)
   while true do
     local _, err = fn()
     if not err then return end
-    complain(self, 3, message, entry, err)
+    complain(self, message, entry, err)
     task.sleep(wait)
     wait = math.min(wait * 2, RETRY_MOST)
   end
@@ -250,7 +249,7 @@ local function write_outcome(self, entry)
   end
   local kept, err = call(self.store, "finish", entry.id, fields_of(entry), self.ttl)
   if err and err.final and entry.result then
-    complain(self, 3, "the result of a job cannot be kept", entry, err)
+    complain(self, "the result of a job cannot be kept", entry, err)
     entry.state, entry.result = "FAILED", nil
     entry.failure = { reason = "too large", error = "the result does not fit into the store" }
     return call(self.store, "finish", entry.id, fields_of(entry), self.ttl)

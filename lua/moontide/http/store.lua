@@ -18,6 +18,7 @@
 --- whatever process it is. A record in progress never expires. `adopt` is atomic, too, and fails
 --- when the record is no longer of the owner that it had when it was read.
 
+local core = require "moontide.core"
 local errors = require "moontide.task.errors"
 
 local M = {}
@@ -102,9 +103,31 @@ function M.call(store, method, ...)
   return nil, { message = require("moontide.pipeline.record").text(value) }
 end
 
+-- A store that fails does so for each request: of one complaint a record goes out at most this
+-- often (seconds), and says how many it stands for.
+local EVERY = 5
+local said = {}
+
+--- Writes to the log that a store has failed.
+---@param message string
+---@param route string
+---@param id string
+---@param err moontide.StoreError
+function M.complain(message, route, id, err)
+  local key, at = message .. "\0" .. route, core.clock.now()
+  local last = said[key]
+  if last and at - last.at < EVERY then
+    last.silent = last.silent + 1
+    return
+  end
+  said[key] = { at = at, silent = 0 }
+  core.log.write(3, "http", message, "route", route, "id", id, "error", err.message,
+    "unsaid", last and last.silent > 0 and last.silent or nil)
+end
+
 local function heard(t)
   if t.outcome == "ok" or t.outcome == "cancelled" then return end
-  require("moontide.core").log.write(3, "http", "what concerns a store failed", "task", t.name,
+  core.log.write(3, "http", "what concerns a store failed", "task", t.name,
     "error", require("moontide.pipeline.record").text(t.error), "traceback", t.stack)
 end
 
