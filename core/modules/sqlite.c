@@ -14,11 +14,16 @@
 
 #define DATABASE "moontide.sqlite"
 
+/* The most statements that become durable together: so many do not hold up
+ * others for long. */
+enum { BATCH = 64 };
+
 typedef struct database {
   tide_host *host;
   tide_sqlite_db *db;
   uv_work_t work;
-  tide_sqlite_request *first, *last; /* `first` is in hand while `working` */
+  tide_sqlite_request *batch;        /* in hand, while `working` */
+  tide_sqlite_request *first, *last; /* waiting */
   bool working;
   bool orphaned; /* its userdata is gone: no Lua to call */
 } database;
@@ -30,12 +35,17 @@ static database *check_database(lua_State *L) {
   return *holder;
 }
 
-static void database_free(database *d) {
-  while (d->first != NULL) {
-    tide_sqlite_request *next = d->first->next;
-    tide_sqlite_request_free(d->first);
-    d->first = next;
+static void free_list(tide_sqlite_request *first) {
+  while (first != NULL) {
+    tide_sqlite_request *next = first->next;
+    tide_sqlite_request_free(first);
+    first = next;
   }
+}
+
+static void database_free(database *d) {
+  free_list(d->batch);
+  free_list(d->first);
   tide_sqlite_db_free(d->db);
   free(d);
 }
@@ -141,7 +151,7 @@ static tide_sqlite_request *read_request(lua_State *L, int at) {
 
 static void on_pool(uv_work_t *work) {
   const database *d = work->data;
-  tide_sqlite_db_run(d->db, d->first);
+  tide_sqlite_db_run_all(d->db, d->batch);
 }
 
 static void start_next(database *d);
@@ -155,27 +165,43 @@ static void tell(database *d, tide_sqlite_request *request) {
 
 static void on_done(uv_work_t *work, int status) {
   database *d = work->data;
-  tide_sqlite_request *request = d->first;
-  d->first = request->next;
-  d->working = false;
+  tide_sqlite_request *batch = d->batch;
   if (d->orphaned) {
-    tide_sqlite_request_free(request);
     database_free(d);
     return;
   }
-  if (status != 0) { /* never begun: the loop is being closed */
-    request->code = SQLITE_ABORT;
-    memcpy(request->message, "cancelled", sizeof "cancelled");
+  d->batch = NULL;
+  d->working = false;
+  start_next(d); /* a callback may bring the next one */
+  while (batch != NULL) {
+    tide_sqlite_request *next = batch->next;
+    if (status != 0) { /* never begun: the loop is being closed */
+      batch->code = SQLITE_ABORT;
+      memcpy(batch->message, "cancelled", sizeof "cancelled");
+    }
+    if (!d->host->closing)
+      tell(d, batch);
+    tide_sqlite_request_free(batch);
+    batch = next;
   }
-  start_next(d);
-  if (!d->host->closing)
-    tell(d, request);
-  tide_sqlite_request_free(request);
+}
+
+/* Takes what waits, as far as it can go together: closing goes alone. */
+static tide_sqlite_request *take_batch(database *d) {
+  tide_sqlite_request *batch = d->first, *last = batch;
+  if (batch->sql != NULL)
+    for (int i = 1; i < BATCH && last->next != NULL && last->next->sql != NULL;
+         i++)
+      last = last->next;
+  d->first = last->next;
+  last->next = NULL;
+  return batch;
 }
 
 static void start_next(database *d) {
   if (d->working || d->first == NULL)
     return;
+  d->batch = take_batch(d);
   d->work.data = d;
   d->working = uv_queue_work(d->host->loop, &d->work, on_pool, on_done) == 0;
 }
@@ -209,7 +235,7 @@ static int run(lua_State *L) {
 static int run_now(lua_State *L) {
   database *d = check_database(L);
   int results;
-  if (d->first != NULL)
+  if (d->batch != NULL)
     return luaL_error(L, "statements of this database are under way");
   tide_sqlite_request *request = read_request(L, 2);
   tide_sqlite_db_run(d->db, request);

@@ -1,5 +1,6 @@
 #include "sqlite_db.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,4 +242,86 @@ void tide_sqlite_db_run(tide_sqlite_db *db, tide_sqlite_request *request) {
   db->lib->clear_bindings(statement);
   if (loose != NULL)
     db->lib->finalize(loose);
+}
+
+/* ---- several ---------------------------------------------------------------
+ */
+
+static bool changes_something(tide_sqlite_db *db,
+                              tide_sqlite_request *request) {
+  sqlite3_stmt *loose;
+  sqlite3_stmt *statement = statement_of(db, request, &loose);
+  bool changes = statement != NULL && !db->lib->stmt_readonly(statement);
+  if (loose != NULL)
+    db->lib->finalize(loose);
+  request->code = SQLITE_OK; /* said again when it runs */
+  return changes;
+}
+
+static bool want_transaction(tide_sqlite_db *db, tide_sqlite_request *first) {
+  if (first->next == NULL || db->handle == NULL)
+    return false;
+  for (tide_sqlite_request *r = first; r != NULL; r = r->next)
+    if (r->sql != NULL && changes_something(db, r))
+      return true;
+  return false;
+}
+
+/* BEGIN, COMMIT, ROLLBACK; what went wrong stays in *request. */
+static bool control(tide_sqlite_db *db, tide_sqlite_request *request,
+                    char *sql) {
+  memset(request, 0, sizeof *request);
+  request->sql = sql;
+  tide_sqlite_db_run(db, request);
+  return request->code == SQLITE_OK;
+}
+
+static void fail_all(tide_sqlite_request *first,
+                     const tide_sqlite_request *why) {
+  for (tide_sqlite_request *r = first; r != NULL; r = r->next)
+    if (r->code == SQLITE_OK)
+      fail(r, why->code, why->message);
+}
+
+/* No lock to write with: those that read need none. */
+static void run_reads(tide_sqlite_db *db, tide_sqlite_request *first,
+                      const tide_sqlite_request *why) {
+  for (tide_sqlite_request *r = first; r != NULL; r = r->next)
+    if (changes_something(db, r))
+      fail(r, why->code, why->message);
+    else
+      tide_sqlite_db_run(db, r);
+}
+
+/* Some errors undo the whole transaction, and end it. */
+static const tide_sqlite_request *run_inside(tide_sqlite_db *db,
+                                             tide_sqlite_request *first) {
+  for (tide_sqlite_request *r = first; r != NULL; r = r->next) {
+    tide_sqlite_db_run(db, r);
+    if (db->lib->get_autocommit(db->handle) != 0)
+      return r;
+  }
+  return NULL;
+}
+
+void tide_sqlite_db_run_all(tide_sqlite_db *db, tide_sqlite_request *first) {
+  char begin[] = "BEGIN IMMEDIATE", commit[] = "COMMIT", undo[] = "ROLLBACK";
+  tide_sqlite_request step, end;
+  if (!want_transaction(db, first)) {
+    for (tide_sqlite_request *r = first; r != NULL; r = r->next)
+      tide_sqlite_db_run(db, r);
+    return;
+  }
+  if (!control(db, &step, begin)) {
+    run_reads(db, first, &step);
+    return;
+  }
+  const tide_sqlite_request *broken = run_inside(db, first);
+  if (broken != NULL) {
+    fail_all(first, broken);
+  } else if (!control(db, &step, commit)) {
+    fail_all(first, &step);
+    if (db->lib->get_autocommit(db->handle) == 0)
+      control(db, &end, undo);
+  }
 }

@@ -18,7 +18,8 @@ typedef struct tide_sqlite_value {
   size_t length;
 } tide_sqlite_value;
 
-/* A statement to run, and what came of it. Closes the database when it has no
+/* A statement to run, and what came of it; none of BEGIN, COMMIT and their like
+ * where others may be in the same list. Closes the database when it has no
  * text. Zeroed by who makes it. */
 typedef struct tide_sqlite_request {
   struct tide_sqlite_request *next;
@@ -44,6 +45,10 @@ int tide_sqlite_db_open(tide_sqlite_db **out, const tide_sqlite_lib *lib,
                         const char *path, int busy_ms, char *error,
                         size_t size);
 void tide_sqlite_db_run(tide_sqlite_db *db, tide_sqlite_request *request);
+/* Runs a list of them in order. Those that change something become durable
+ * together, so that many at once cost one wait for the disk; each still fails
+ * or succeeds by itself, unless the whole cannot be written. */
+void tide_sqlite_db_run_all(tide_sqlite_db *db, tide_sqlite_request *first);
 /* Again harmless. */
 void tide_sqlite_db_close(tide_sqlite_db *db);
 void tide_sqlite_db_free(tide_sqlite_db *db);

@@ -23,6 +23,8 @@
   X(column_double)                                                             \
   X(column_blob)                                                               \
   X(column_bytes)                                                              \
+  X(stmt_readonly)                                                             \
+  X(get_autocommit)                                                            \
   X(changes)                                                                   \
   X(errmsg)                                                                    \
   X(errstr)                                                                    \
