@@ -207,7 +207,7 @@ tide_answer_error tide_exchange_write(tide_exchange *exchange, const char *data,
   tide_conn__write(conn, bufs + !chunked, chunked ? 3 : 1);
   if (conn->exchange != exchange)
     return TIDE_ANSWER_LOST;
-  *full = conn->queued >= TIDE_HIGH_WATER;
+  *full = conn->queued >= conn->listener->options.write_buffer;
   return TIDE_ANSWER_OK;
 }
 
@@ -230,7 +230,8 @@ tide_answer_error tide_exchange_finish(tide_exchange *exchange) {
 }
 
 bool tide_exchange_want_room(tide_exchange *exchange) {
-  if (exchange->conn == NULL || exchange->conn->queued < TIDE_HIGH_WATER)
+  const tide_conn *conn = exchange->conn;
+  if (conn == NULL || conn->queued < conn->listener->options.write_buffer)
     return false;
   exchange->room_wanted = true;
   return true;

@@ -48,7 +48,8 @@ static void on_written(uv_write_t *request, int status) {
   }
   if (conn->queued == 0)
     all_written(conn);
-  else if (conn->exchange != NULL && conn->queued < TIDE_HIGH_WATER / 2)
+  else if (conn->exchange != NULL &&
+           conn->queued < conn->listener->options.write_buffer / 2)
     tide_exchange__room(conn->exchange);
 }
 

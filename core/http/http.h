@@ -99,6 +99,7 @@ typedef struct tide_listener_options {
   bool reject_in_drain;       /* new requests get a 503 from the drain on */
   uint64_t idle_close_spread; /* ns; idle ones are closed over that time */
   uint32_t max_requests;      /* on one connection; 0: no limit */
+  uint32_t write_buffer;      /* queued bytes with which a handler waits */
   tide_http_limits limits;
   tide_http_timeouts timeouts;
 } tide_listener_options;

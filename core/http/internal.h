@@ -22,7 +22,7 @@
 enum {
   TIDE_READ_SIZE = 65536,  /* the shared read buffer */
   TIDE_OUT_SIZE = 65536,   /* answers gathered for one write */
-  TIDE_HIGH_WATER = 65536, /* queued or unread bytes that make a side wait */
+  TIDE_HIGH_WATER = 65536, /* unread bytes with which a client waits */
   TIDE_CLOSES_PER_TURN = 50,
   TIDE_EXTRA_CONNECTIONS = 64, /* over the limit, told so with a 503 */
   TIDE_HEALTH_CONNECTIONS = 8, /* over the limit, for probes */

@@ -17,6 +17,7 @@ void tide_listener_options_init(tide_listener_options *options) {
       .fd = -1,
       .backlog = 1024,
       .max_requests = 10000,
+      .write_buffer = 65536,
       .timeouts =
           {
               .idle = 75 * TIDE_SEC,

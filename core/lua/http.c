@@ -182,6 +182,9 @@ static void read_limits(lua_State *L, tide_listener_options *options) {
   if (opt_number(L, "body", &body) && body >= 0)
     limits->body = (uint64_t)body;
   opt_u32(L, "requests_per_connection", &options->max_requests);
+  opt_u32(L, "write_buffer", &options->write_buffer);
+  if (options->write_buffer == 0)
+    options->write_buffer = 1; /* a wait for each write, not none */
   /* Places in a head are 16 bits wide. */
   if (limits->request_line > 16384)
     limits->request_line = 16384;

@@ -122,6 +122,22 @@ static void a_slow_reader_is_not_a_dead_one(void **state) {
   close(fd);
 }
 
+static void the_listener_says_how_much_may_be_queued(void **state) {
+  static char piece[65536];
+  int fd = small_client();
+  (void)state;
+  tide_listener_configure(f.listener)->write_buffer = 1u << 20;
+  say(fd, GET("/stream"));
+  WAIT(f.started == 1);
+  tide_exchange_begin(held(), &plain);
+  bool full = false;
+  for (int i = 0; i < 200 && !full; i++)
+    tide_exchange_write(held(), piece, sizeof piece, &full);
+  assert_true(full);
+  assert_in_range(tide_exchange_queued(held()), 1u << 20, (1u << 20) + 70000);
+  close(fd);
+}
+
 /* The body's timeout is the client's: it does not run while the handler has all
  * it can hold and asks for no more. */
 static void a_slow_handler_is_not_a_slow_client(void **state) {
@@ -222,6 +238,7 @@ int main(void) {
       TEST(a_whole_answer_has_the_length_it_promises),
       TEST(head_is_over_with_its_head),
       TEST(a_slow_reader_is_not_a_dead_one),
+      TEST(the_listener_says_how_much_may_be_queued),
       TEST(a_slow_handler_is_not_a_slow_client),
       TEST(a_reset_ends_the_request),
       TEST(a_reset_after_a_half_close_is_seen_within_a_second),

@@ -57,7 +57,10 @@ end
 
 -- It lives. A client that left while it ran its first slice had nobody to tell.
 local function kept(t, x)
-  if t.opts.watched and is_over(x) then t:cancel("aborted") end
+  if not is_over(x) then return end
+  local watched = t.opts.watched
+  if watched == nil then watched = x.is_stream end
+  if watched then t:cancel("aborted") end
 end
 
 local function body(x, handler)

@@ -29,7 +29,7 @@ local OPTIONS = {
 }
 local LIMITS = {
   "request_line", "headers", "header_field", "header_count", "trailers", "trailer_count",
-  "chunk_extensions", "body", "requests_per_connection",
+  "chunk_extensions", "body", "requests_per_connection", "write_buffer",
 }
 local TIMEOUTS = {
   "header", "idle", "body_idle", "body_min_rate", "request_total", "write_stall", "accept_drain",

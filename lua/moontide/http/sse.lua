@@ -143,6 +143,7 @@ function M.open(x, opts)
     end
   end
   if http.is_over(x) then response.leave "aborted" end -- HEAD, or the client is gone
+  x.is_stream = true
   local self = setmetatable({ x = x, draining = events.draining, keepalive = keepalive },
     EventStream)
   if retry then

@@ -93,6 +93,7 @@ function M.run(x, protocol, fn)
     if message == "aborted" then return response.lost(x, message) end
     error("res:upgrade: " .. message, 3)
   end
+  x.is_stream = true
   fn(setmetatable({ x = x, draining = events.draining }, UpgradedStream))
   return http.finish(x)
 end
