@@ -384,13 +384,12 @@ static tide_feed feed_body(tide_request *r, const char *data, size_t length,
   return TIDE_FEED_MORE;
 }
 
-/* What may say why: not the bytes behind those of a version, for which of them
- * are here is chance. */
+/* What may say why: not the bytes behind a bad target or version, for which of
+ * them are here is chance. */
 static size_t stopped_at(const tide_request *r, llhttp_errno_t error,
                          size_t seen) {
-  return error == HPE_INVALID_VERSION
-             ? offset_of(r, llhttp_get_error_pos(&r->parser))
-             : seen;
+  bool early = error == HPE_INVALID_VERSION || error == HPE_INVALID_URL;
+  return early ? offset_of(r, llhttp_get_error_pos(&r->parser)) : seen;
 }
 
 /* A plain head at once, before llhttp has seen a byte; false: it shall look. */
@@ -423,10 +422,10 @@ tide_feed tide_request_feed(tide_request *request, const char *data,
     *used = (size_t)(llhttp_get_error_pos(&request->parser) - data);
     return after_pause(request, data + *used, *used);
   }
-  if (error != HPE_INVALID_URL)
-    refuse_http_0_9(request, seen);
+  size_t stop = stopped_at(request, error, seen);
+  refuse_http_0_9(request, stop);
   if (error != HPE_OK || request->status != 0)
-    tide_request_explain(request, error, stopped_at(request, error, seen));
+    tide_request_explain(request, error, stop);
   if (request->status != 0 || head_is_hopeless(request, seen))
     return TIDE_FEED_FAIL;
   return TIDE_FEED_MORE;

@@ -36,6 +36,8 @@ static const row rows[] = {
     {"HTTP/0.9", "GET /\r\n", 505},
     {"HTTP/0.9 and a bad field", "GET /\r\nX y\r\n\r\n", 505},
     {"a target cut off by the end of the line", "GET h\r\n", 400},
+    {"HTTP/0.9 in absolute form, and noise", "GET http://a\r\n\x0cX: y\r\n\r\n",
+     505},
     {"HTTP/0.9 and a bare CR", "GET /\r0\n", 400},
     {"HTTP/0.9 and an empty line", "GET /\r\n\r\n", 505},
     {"two spaces behind the target", "GET /  HTTP/1.1\r\n" H "\r\n", 400},
