@@ -194,7 +194,6 @@ typedef struct tide_listener {
   uint64_t unbind_next; /* the next look */
   uint64_t unbind_until;
   uint64_t accepted_at; /* the last one */
-  bool looked;          /* a gated socket was found quiet once */
   bool looking;         /* a thread asks the kernel for handshakes */
   int handshakes;       /* its answer; -1: unknown */
   uv_work_t look;

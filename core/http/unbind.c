@@ -23,7 +23,9 @@
 #define SO_BINDTOIFINDEX 62
 #endif
 
-/* Between two looks at a gated socket. */
+/* Between two looks at a gated socket, and before the first: a SYN that found
+ * the socket just before the gate is not counted while another processor is at
+ * it, which takes some microseconds. */
 #define GATE_STEP (2 * TIDE_MS)
 /* Without a gate: as long as accepting goes on. */
 #define EMPTYING_CAP (20 * TIDE_MS)
@@ -88,22 +90,11 @@ static void ask_kernel(uv_work_t *work) {
     listener->handshakes = tide_diag__syn_recv(AF_INET6, listener->port);
 }
 
-/* Whether a gated socket may still get a connection. A SYN that found the
- * socket just before the gate may not be counted yet, because another processor
- * is at it: where clients came within the last second, it is asked twice. */
-static bool may_get_more(tide_listener *listener, uint64_t now) {
+/* Whether a gated socket may still get a connection. */
+static bool may_get_more(const tide_listener *listener, uint64_t now) {
   if (listener->handshakes < 0) /* it does not say */
     return now < listener->unbind_from + UNKNOWN_HOLD;
-  if (listener->handshakes > 0) {
-    listener->looked = false;
-    return true;
-  }
-  bool busy =
-      listener->accepted_at != 0 && now < listener->accepted_at + TIDE_SEC;
-  if (!busy || listener->looked)
-    return false;
-  listener->looked = true;
-  return true;
+  return listener->handshakes > 0;
 }
 
 /* First the handshakes are counted, then the queue is emptied: what was under
@@ -160,6 +151,10 @@ void tide_unbind__tick(tide_listener *listener, uint64_t now) {
     step(listener, now);
 }
 
+static bool came_lately(const tide_listener *listener, uint64_t now) {
+  return listener->accepted_at != 0 && now < listener->accepted_at + TIDE_SEC;
+}
+
 void tide_listener_unbind(tide_listener *listener) {
   tide_http *http = listener->http;
   uint64_t now = tide_http__now(http);
@@ -186,5 +181,8 @@ void tide_listener_unbind(tide_listener *listener) {
                    &field, 1);
   }
   listener->queued = queue_length(listener);
-  step(listener, now);
+  listener->unbind_next = now;
+  if (!listener->is_unix && came_lately(listener, now))
+    listener->unbind_next = now + GATE_STEP;
+  tide_unbind__tick(listener, now);
 }
