@@ -21,7 +21,8 @@ local TOOL = "/usr/bin/slowhttptest"
 local SECONDS, CLIENTS = 8, 300
 
 local function missing()
-  if not proc.read_file(TOOL) then return "slowhttptest is not installed (scripts/setup.sh does)" end
+  if proc.read_file(TOOL) then return nil end
+  return "slowhttptest is not installed (scripts/setup.sh does)"
 end
 
 local function attack(app, flags)
@@ -65,7 +66,7 @@ describe("the service is there for others while a client sends or reads", functi
           crowd = math.max(crowd, metric(app, "moontide_http_connections"))
         end
         loop.turn_for(0.05)
-        assert.is_true(loop.now() - app.started_at < 40, "the tool does not end:\n" .. tool:stdout())
+        assert.is_true(loop.now() - app.started_at < 40, "the tool does not end")
       end
       assert.is_true(asked > 20, asked .. " requests")
       -- Far beyond what a healthy process needs; a service that waits for the slow takes seconds.
