@@ -125,13 +125,16 @@ end
 
 -- ---- from sealed to ready -----------------------------------------------------------------------
 
--- Others may find us from now on: who takes over, who looks in. It is no part of the start: a turn
--- later, when the records of the start are out.
+-- Others may find us: who takes over, who looks in. That costs 200,000 instructions to open, so
+-- it comes when the first probes and clients have had their answers. (Who was started with
+-- --takeover has opened it already.)
 local function open_control(http)
   if core.host.mode ~= "process" or not (http and http.has_listener()) then return end
   task.start({ name = "control socket", scope = task.pipeline, kind = "internal" }, function()
-    task.sleep(0)
-    require("moontide.control").open()
+    task.sleep(0.05)
+    if core.state.get() == "ready" and config.get "control.socket" then
+      require("moontide.control").open()
+    end
   end)
 end
 

@@ -6,7 +6,7 @@
 
 local core = require "moontide.core"
 local config = require "moontide.config"
-local json = require "moontide.json"
+local json = require("moontide.lazy") "moontide.json"
 local native = require "moontide.core.control"
 local task = require "moontide.task"
 
