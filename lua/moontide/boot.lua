@@ -126,12 +126,12 @@ end
 -- ---- from sealed to ready -----------------------------------------------------------------------
 
 -- Others may find us: who takes over, who looks in. That costs 200,000 instructions to open, so
--- it comes when the first probes and clients have had their answers. (Who was started with
--- --takeover has opened it already.)
+-- it comes when those who waited for us have had their answers, but before a process that they
+-- start then can look for us. (With --takeover it is open already.)
 local function open_control(http)
   if core.host.mode ~= "process" or not (http and http.has_listener()) then return end
   task.start({ name = "control socket", scope = task.pipeline, kind = "internal" }, function()
-    task.sleep(0.05)
+    task.sleep(0.002)
     if core.state.get() == "ready" and config.get "control.socket" then
       require("moontide.control").open()
     end

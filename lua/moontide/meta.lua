@@ -356,6 +356,99 @@ function notify.watchdog_interval() end
 ---@return { fd: integer, name: string }[]
 function notify.listen_fds() end
 
+--- Nothing is sent from now on: another process is the service.
+function notify.mute() end
+
+---@class moontide.core.control `moontide.core.control`: the control sockets, and listening sockets
+--- on their way to a successor. Failures are nil, libuv's name, a sentence.
+local control = {}
+
+--- Sets who hears of clients, of lines (either side's), and of a connection's end.
+---@param handlers { accepted: fun(id: integer, uid: integer, pid: integer), line: fun(id: integer,
+--- text: string), closed: fun(id: integer) }
+function control.on(handlers) end
+
+--- Whether the directory is ours alone.
+---@param path string
+---@param make boolean
+---@return true|nil
+---@return string|nil name
+---@return string|nil message
+function control.directory(path, make) end
+
+---@param directory string
+---@param file string
+---@return true|nil
+---@return string|nil name
+---@return string|nil message
+function control.listen(directory, file) end
+
+function control.unlisten() end
+
+---@param path string
+---@return integer|nil id
+---@return string|nil name "ECONNREFUSED": a file that was left behind
+---@return string|nil message
+function control.connect(path) end
+
+---@param id integer
+---@return integer|nil uid
+---@return integer|nil pid
+function control.peer(id) end
+
+---@param id integer
+---@param line string with its end
+---@param fds integer[]|nil descriptors to go with it; they stay ours
+---@return true|nil
+---@return string|nil name
+---@return string|nil message
+function control.send(id, line, fds) end
+
+--- Descriptors that have come; they are the caller's.
+---@param id integer
+---@return integer[]
+function control.take(id) end
+
+---@param id integer
+function control.finish(id) end
+
+---@param fd integer
+function control.close_fd(fd) end
+
+---@param path string
+---@return string|nil
+function control.realpath(path) end
+
+---@return integer
+function control.uid() end
+
+---@class moontide.LentSocket
+---@field fd integer
+---@field address string
+---@field inherited boolean
+---@field inode integer 0: no path of ours
+---@field device integer
+
+---@param listener userdata
+---@return moontide.LentSocket|nil nil: there is none
+function control.lend(listener) end
+
+--- Lets a listener have a socket, if it fits what it declares.
+---@param listener userdata
+---@param lent moontide.LentSocket
+---@param fit "exact"|"address"|"name"
+---@return boolean
+function control.adopt(listener, lent, fit) end
+
+---@param listener userdata
+---@param hold boolean
+function control.hold(listener, hold) end
+
+--- Its unbind only lets go of it, or empties it again.
+---@param listener userdata
+---@param disown boolean
+function control.disown(listener, disown) end
+
 ---@class moontide.core.health what /health/ready answers without Lua
 local health = {}
 

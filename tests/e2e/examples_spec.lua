@@ -108,7 +108,7 @@ describe("examples/compose", function()
 end)
 
 describe("each example", function()
-  for _, name in ipairs { "quickstart", "kubernetes", "systemd", "compose", "rolling" } do
+  for _, name in ipairs { "quickstart", "kubernetes", "systemd", "compose", "rolling", "takeover" } do
     it(name .. " becomes ready, serves and exits 0 on SIGTERM", function()
       local app = proc.start {
         script = examples .. name .. "/app.lua",
@@ -157,6 +157,31 @@ describe("examples/quickstart", function()
       return record.phase == "db" and record.duration_ms and record.attempts
     end)
     assert.equal(3, done.attempts)
+  end)
+end)
+
+describe("examples/takeover", function()
+  local function run(times)
+    return proc.run {
+      program = examples .. "takeover/run.sh", argv = { times }, manage = false, timeout = 60,
+      env = {
+        MOONTIDE = os.getenv "MOONTIDE", PORT = proc.free_port(), MANAGE = proc.free_port(),
+      },
+    }
+  end
+
+  it("fails no request", function()
+    local code, out, err = run(3)
+    assert.equal(0, code, out .. err)
+    assert.equal("", err)
+    local answered = tonumber(out:match "\nanswered=(%d+) failed=0 versions=1,2,3,4\n$")
+    assert.is_true(answered and answered > 100, out)
+  end)
+
+  it("says how it is used", function()
+    local code, _, err = run "often"
+    assert.equal(64, code)
+    assert.matches("run.sh 5", err)
   end)
 end)
 

@@ -1,7 +1,9 @@
 -- The README's tour. Each Lua block is a whole script: it becomes ready (or has
 -- nothing left to do) and ends with 0. The sh blocks after it run beside it, in
 -- the directory where it is `app.lua`. Ports are replaced by free ones.
+local loop = require "support.loop"
 local proc = require "support.process"
+local uv = require "luv"
 
 local source = os.getenv "MOONTIDE_SOURCE" or "."
 
@@ -30,14 +32,28 @@ local function steps()
   return list
 end
 
+-- A process can be found a moment after it is ready: who types does not see that.
+local function wait_for_control_socket(app)
+  loop.wait(function()
+    local entries = uv.fs_scandir(app.dir .. "/moontide")
+    local name = entries and uv.fs_scandir_next(entries)
+    while name and not name:find "%.sock$" do name = uv.fs_scandir_next(entries) end
+    return name
+  end, 10, "the control socket")
+end
+
 local function shell(app, text)
+  if text:find("--takeover", 1, true) then wait_for_control_socket(app) end
   local bin = app.dir .. "/bin"
   os.execute(("mkdir -p '%s' && ln -sf '%s' '%s/moontide'"):format(bin, os.getenv "MOONTIDE", bin))
   text = text:gsub("8080", app.port):gsub("8081", app.manage_port)
     :gsub("curl ", "curl --fail --show-error ")
   local code, out, err = proc.run {
     program = "/bin/bash", argv = { "-euc", text }, cwd = app.dir,
-    env = { PATH = bin .. ":" .. os.getenv "PATH", MOONTIDE_MANAGE__PORT = app.manage_port },
+    env = {
+      PATH = bin .. ":" .. os.getenv "PATH", MOONTIDE_MANAGE__PORT = app.manage_port,
+      RUNTIME_DIRECTORY = app.dir,
+    },
   }
   assert(code == 0, ("code %s\n%s\n-- stdout:\n%s\n-- stderr:\n%s"):format(code, text, out, err))
 end
@@ -70,7 +86,7 @@ describe("README", function()
     end
     assert.is_true(count >= 3)
     for path in text:gmatch "%]%(([%w/.]+)%)" do
-      assert.is_truthy(require("luv").fs_stat(source .. "/" .. path), path)
+      assert.is_truthy(uv.fs_stat(source .. "/" .. path), path)
     end
   end)
 end)

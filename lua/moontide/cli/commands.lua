@@ -25,11 +25,12 @@ local TAIL = [[
 
 examples:
   moontide app.lua                         run it until it is told to stop
+  moontide --takeover app.lua              in the place of the one that runs
   moontide check --grace 60 --prestop 10 app.lua
   moontide plan app.lua
 
 `moontide COMMAND --help` says more. Exit codes: 0 done, 1 failed, 64 wrong
-command line, 78 the script or its settings cannot be used.
+command line, 69 refused takeover, 78 the script or its settings cannot be used.
 ]]
 
 --- The help of the program as a whole.
