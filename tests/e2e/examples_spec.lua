@@ -108,7 +108,8 @@ describe("examples/compose", function()
 end)
 
 describe("each example", function()
-  for _, name in ipairs { "quickstart", "kubernetes", "systemd", "compose", "rolling", "takeover" } do
+  local names = { "quickstart", "kubernetes", "systemd", "compose", "rolling", "takeover" }
+  for _, name in ipairs(names) do
     it(name .. " becomes ready, serves and exits 0 on SIGTERM", function()
       local app = proc.start {
         script = examples .. name .. "/app.lua",
