@@ -122,8 +122,10 @@ static void fire(tide_clock *clock, uint64_t now) {
 
 static void on_timer(uv_timer_t *timer) {
   tide_clock *clock = timer->data;
+  uint64_t now = tide_clock_mono();
+  clock->late = now > clock->armed_at ? now - clock->armed_at : 0;
   clock->armed_at = 0;
-  fire(clock, tide_clock_mono());
+  fire(clock, now);
   /* libuv runs a timer of 0 ms that was set by a timer in the same turn again,
    * and again: what is due already waits 1 ms, so that sockets get theirs. */
   arm(clock, 1);

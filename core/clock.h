@@ -37,6 +37,7 @@ typedef struct tide_clock {
   size_t count;
   size_t capacity;
   uint64_t armed_at;    /* what the uv timer is set for; 0: not armed */
+  uint64_t late;        /* how late the loop came for the last one, ns */
   uint64_t virtual_now; /* meaningful only while is_virtual */
   bool is_virtual;
   bool firing;

@@ -13,20 +13,24 @@
 #include <lualib.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "control.h"
+#include "fork.h"
 #include "http/http.h"
-#include "lua/arena.h"
 #include "lua/lua.h"
+#include "lua/memory.h"
 #include "native_exit.h"
 #include "pump.h"
+#include "versioned.h"
 
 #define SHUTDOWN_TOTAL_DEFAULT (40 * TIDE_SEC)
 #define LOG_CLOSE_DEFAULT (3 * TIDE_SEC)
+#define LEAST_MEMORY ((size_t)2 * 1024 * 1024)
 
 void tide_options_init(tide_options *options) {
   memset(options, 0, sizeof *options);
@@ -135,7 +139,12 @@ static int open_loop(tide_host *host) {
   rc = tide_clock_init(&host->clock, host->loop);
   if (rc != 0)
     return rc;
-  return tide_pump_open(host);
+  if ((rc = tide_pump_open(host)) != 0)
+    return rc;
+  host->mailbox = tide_mailbox_new(host, &host->async);
+  if (host->mailbox == NULL)
+    return UV_ENOMEM;
+  return tide_work_gate_init(&host->gate, &host->async);
 }
 
 static int open_rooms(tide_host *host) {
@@ -156,10 +165,15 @@ static int open_rooms(tide_host *host) {
 static int copy_options(tide_host *host, const tide_options *given) {
   tide_options_init(&host->options);
   if (given != NULL) {
-    if (given->size != sizeof *given)
+    if (!tide_struct_take(&host->options, sizeof host->options, given))
       return TIDE_EINVAL;
-    host->options = *given;
   }
+  if (host->options.lua != NULL &&
+      (host->options.alloc != NULL || host->options.lua_memory_limit != 0))
+    return TIDE_EINVAL; /* its memory is its maker's */
+  if (host->options.lua_memory_limit != 0 &&
+      host->options.lua_memory_limit < LEAST_MEMORY)
+    return TIDE_EINVAL;
   host->flags = host->options.flags;
   host->argc = host->options.argc;
   host->argv = host->options.argv;
@@ -182,20 +196,29 @@ static void ignore_sigpipe(void) {
   sigaction(SIGPIPE, &action, NULL);
 }
 
+static bool wants_signals(const tide_options *options) {
+  return options != NULL &&
+         options->size >= offsetof(tide_options, flags) + sizeof(unsigned) &&
+         (options->flags & TIDE_SIGNALS) != 0;
+}
+
 int tide_host__new(tide_host **out, const tide_options *options,
                    tide_mode mode) {
   tide_host *host;
   int rc;
   *out = NULL;
-  if (options != NULL && options->size == sizeof *options &&
-      (options->flags & TIDE_SIGNALS) && (rc = tide_signals_early()) != 0)
+  if (wants_signals(options) && (rc = tide_signals_early()) != 0)
+    return rc;
+  if ((rc = tide_fork_watch()) != 0)
     return rc;
   host = calloc(1, sizeof *host);
   if (host == NULL)
     return UV_ENOMEM;
   host->started_at = tide_clock_mono();
   host->thread = uv_thread_self();
+  host->generation = tide_fork_generation();
   host->pump = host->idle_fn = host->uncaught_fn = host->drain_fn = LUA_NOREF;
+  host->work_fn = LUA_NOREF;
   host->log_close_timeout = LOG_CLOSE_DEFAULT;
   tide_lifecycle_init(&host->lifecycle);
   tide_work_init(&host->work);
@@ -236,14 +259,10 @@ void tide_host__set_error(tide_host *host, const char *message) {
   host->last_error = strdup(message); /* NULL reads as "" */
 }
 
-static bool on_loop_thread(const tide_host *host) {
-  uv_thread_t self = uv_thread_self();
-  return uv_thread_equal(&host->thread, &self) != 0;
-}
-
 int tide_start(tide_host *host) {
-  if (!on_loop_thread(host))
-    return TIDE_ETHREAD;
+  int rc = tide_host__check(host);
+  if (rc != 0)
+    return rc;
   if (!host->loaded || host->started)
     return TIDE_ESTATE;
   host->started = true;
@@ -275,8 +294,9 @@ static void end_process(tide_host *host) {
 }
 
 int tide_run(tide_host *host) {
-  if (!on_loop_thread(host))
-    return TIDE_ETHREAD;
+  int rc = tide_host__check(host);
+  if (rc != 0)
+    return rc;
   if (host->running)
     return TIDE_EREENTRANT;
   if (!host->started)
@@ -303,6 +323,8 @@ bool tide_host__turn(tide_host *host, bool block) {
 
 int tide_drain(tide_host *host, const char *reason) {
   char *copy, *none = NULL;
+  if (host->generation != tide_fork_generation())
+    return TIDE_EFORKED;
   if (tide_host_state(host) == TIDE_STOPPED)
     return TIDE_ECANCELED;
   copy = strdup(reason != NULL ? reason : "unknown");
@@ -350,7 +372,22 @@ static void close_loop(tide_host *host) {
 void tide_free(tide_host *host) {
   if (host == NULL)
     return;
+  if (host->generation != tide_fork_generation()) {
+    tide_after_fork(
+        host); /* the memory may be locked by a thread that is not */
+    return;
+  }
+  if (host->running) {
+    tide_log_write(host->log, TIDE_LOG_ERROR, "host",
+                   "tide_free was called inside a turn of the host: ignored",
+                   NULL, 0);
+    return;
+  }
   host->closing = true;
+  if (host->mailbox != NULL) {
+    tide_mailbox_close(host->mailbox);
+    tide_mailbox_cancel(host->mailbox);
+  }
   if (host->signals == NULL && (host->flags & TIDE_SIGNALS))
     tide_signals_abandon();
   if (host->L != NULL)
@@ -367,7 +404,11 @@ void tide_free(tide_host *host) {
     tide_notify_close(host->notify);
   if (host->log != NULL)
     tide_log_close(host->log, host->log_close_timeout);
-  tide_arena_free(host->arena);
+  if (host->mailbox != NULL)
+    tide_mailbox_unref(host->mailbox);
+  tide_work_gate_destroy(&host->gate);
+  tide_lua_free_listeners(host);
+  tide_memory_free(&host->memory);
   free(atomic_load(&host->drain_reason));
   free(host->last_error);
   free(host->name);

@@ -15,6 +15,8 @@
 #include "clock.h"
 #include "interrupt.h"
 #include "log.h"
+#include "lua/memory.h"
+#include "mailbox.h"
 #include "moontide.h"
 #include "notify.h"
 #include "owner.h"
@@ -22,6 +24,7 @@
 #include "state.h"
 #include "watchdog.h"
 #include "work.h"
+#include "work_gate.h"
 
 struct tide_http;    /* core/http/http.h */
 struct tide_control; /* core/control.h */
@@ -39,7 +42,7 @@ struct tide_host {
   uv_loop_t own_loop;
   uv_loop_t *loop;
   lua_State *L;
-  struct tide_arena *arena; /* of a state of our own (lua/arena.h) */
+  tide_memory memory; /* of a state of our own */
   bool owns_loop;
   bool owns_lua;
   unsigned flags;
@@ -62,6 +65,12 @@ struct tide_host {
   tide_signals *signals;     /* NULL without TIDE_SIGNALS */
   tide_notify *notify;
   struct tide_http *http;
+  tide_work_gate gate;   /* the program's own work */
+  tide_mailbox *mailbox; /* what other threads want called here */
+  struct tide_event_listener *event_listeners;
+  int last_event_id;
+  bool telling;                 /* events are being told */
+  char info_phase[64];          /* what tide_get_info showed last */
   struct tide_control *control; /* NULL before it is used */
 
   /* The pump: Lua's run queue, turned after whatever entered Lua. */
@@ -75,18 +84,23 @@ struct tide_host {
   bool was_alive; /* the loop had something of the script, a turn ago */
   int handles;    /* of these four, still open */
   int pump, idle_fn, uncaught_fn, drain_fn; /* Lua functions, LUA_NOREF */
+  int work_fn; /* ... called when the program's last work has ended */
 
   uint64_t started_at; /* tide_clock_mono at tide_new */
   uv_thread_t thread;
+  unsigned generation; /* tide_fork_generation when it was made */
   bool loaded;
   bool started;
   bool running;
   bool stopped;
-  bool closing; /* tide_free has begun: no more Lua */
+  bool closing;   /* tide_free has begun: no more Lua */
+  bool fork_done; /* tide_after_fork in this child */
   int exit_code;
   uint64_t log_close_timeout; /* ns */
   char *last_error;
   _Atomic(char *) drain_reason; /* asked for by tide_drain, not yet taken up */
+  atomic_bool kill_wanted;      /* ... by tide_kill */
+  tide_deadline step_end;       /* of a tide_step that waits */
 };
 
 /* Deadlines of an entry that are no point in time. */
@@ -112,6 +126,8 @@ bool tide_host__call(tide_host *host, int nargs, int nresults,
 void tide_host__uncaught(tide_host *host, const char *kind);
 /* The host that a Lua state belongs to; NULL when none. */
 tide_host *tide_host__of(lua_State *L);
+/* Whether a [loop] function may go on: 0, TIDE_EFORKED or TIDE_ETHREAD. */
+int tide_host__check(const tide_host *host);
 /* Makes watchdog and interrupts, where they are wanted and not there yet.
  * Returns 0 or a negative libuv error. */
 int tide_host__watch(tide_host *host);

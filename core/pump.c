@@ -167,18 +167,41 @@ static void on_check(uv_check_t *handle) {
     pump(host);
 }
 
-/* A drain asked for on another thread. */
-static void on_async(uv_async_t *handle) {
-  tide_host *host = handle->data;
+/* ---- what other threads ask for --------------------------------------------
+ */
+
+static void take_up_drain(tide_host *host) {
   char *reason = atomic_exchange(&host->drain_reason, NULL);
-  if (reason == NULL || host->closing)
+  bool kill = atomic_exchange(&host->kill_wanted, false);
+  if (reason == NULL)
     return;
   if (host->drain_fn != LUA_NOREF) {
     lua_rawgeti(host->L, LUA_REGISTRYINDEX, host->drain_fn);
     lua_pushstring(host->L, reason);
-    tide_host__call(host, 1, 0, "drain");
+    lua_pushboolean(host->L, kill);
+    tide_host__call(host, 2, 0, "drain");
   }
   free(reason);
+}
+
+/* The program's last work may have ended, which a shutdown waits for. */
+static void look_at_work(tide_host *host) {
+  int fn = host->work_fn;
+  if (fn == LUA_NOREF || tide_work_gate_wait(&host->gate) > 0)
+    return;
+  host->work_fn = LUA_NOREF;
+  lua_rawgeti(host->L, LUA_REGISTRYINDEX, fn);
+  luaL_unref(host->L, LUA_REGISTRYINDEX, fn);
+  tide_host__call(host, 0, 0, "work");
+}
+
+static void on_async(uv_async_t *handle) {
+  tide_host *host = handle->data;
+  if (host->closing)
+    return;
+  take_up_drain(host);
+  tide_mailbox_empty(host->mailbox);
+  look_at_work(host);
 }
 
 void tide_host__wake(tide_host *host) {

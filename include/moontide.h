@@ -49,7 +49,9 @@ typedef struct tide_host tide_host;
   X(TIDE_EREENTRANT, -5005, "would run the loop inside itself")                \
   X(TIDE_ESTATE, -5006, "not possible in this state of the host")              \
   X(TIDE_ECANCELED, -5007, "the host has stopped")                             \
-  X(TIDE_EDRAINING, -5008, "the host is draining")
+  X(TIDE_EDRAINING, -5008, "the host is draining")                             \
+  X(TIDE_EFORKED, -5009,                                                       \
+    "called in a child that was forked from the host's process")
 
 enum {
 #define X(name, value, text) name = value,
@@ -115,6 +117,14 @@ typedef struct tide_options {
    * only what a signal handler may. */
   void (*on_overrun)(void *arg, int shutdown);
   void *arg; /* for both */
+  /* Where Lua's memory comes from, as lua_Alloc; NULL: malloc. Not with `lua`.
+   * Called on the loop thread alone. */
+  void *(*alloc)(void *arg, void *block, size_t old_size, size_t new_size);
+  void *alloc_arg;
+  /* Most bytes that an own Lua state may have; 0: no limit. What would go above
+   * fails with "not enough memory": a task fails with that, and the pipeline
+   * goes on. Not with `lua`. At least 2 MiB, else TIDE_EINVAL. */
+  size_t lua_memory_limit;
 } tide_options;
 
 /* Sets every field to its default. [any] */
@@ -122,8 +132,10 @@ TIDE_API void tide_options_init(tide_options *options);
 
 /* Makes a host; the calling thread becomes its loop thread. With TIDE_SIGNALS
  * the handlers stand before anything else is set up. NULL options: defaults.
- * Returns 0, TIDE_EINVAL (an options struct of an unknown size), or a libuv
- * error; then *out is NULL. */
+ * An options struct of an older header is as good; in one of a newer, what this
+ * library does not know must be zero. Returns 0, TIDE_EINVAL (a struct that is
+ * neither, or values that do not go together), or a libuv error; then *out is
+ * NULL. */
 TIDE_API int tide_new(tide_host **out, const tide_options *options);
 
 /* Loads a script without running it: text only, bytecode is refused. Returns 0,
@@ -135,8 +147,10 @@ TIDE_API int tide_load_buffer(tide_host *host, const char *name,
                               const char *text, size_t length);
 
 /* Begins: the script's main chunk runs as the first task, in the loop's first
- * turn; startup follows at its end. Returns 0, TIDE_ESTATE (nothing loaded, or
- * started already). [loop] */
+ * turn; startup follows at its end. From ready on it lives until something asks
+ * for a shutdown: with TIDE_PROCESS also the script's having nothing left to
+ * do, else only tide_drain, a signal, os.exit or an uncaught error. Returns 0,
+ * TIDE_ESTATE (nothing loaded, or started already). [loop] */
 TIDE_API int tide_start(tide_host *host);
 
 /* Runs until the host has stopped. Returns its exit code (0 to 255), or a
@@ -144,12 +158,203 @@ TIDE_API int tide_start(tide_host *host);
  * does not return: it flushes the log and ends the process. [loop] */
 TIDE_API int tide_run(tide_host *host);
 
+/* ---- turning the loop oneself ----------------------------------------------
+ *
+ * Instead of tide_run; with TIDE_EXIT, too, they never end the process. All
+ * return TIDE_ETHREAD, TIDE_EREENTRANT (from inside a callback of the host) or
+ * TIDE_ESTATE (not started) where that is so, and TIDE_IS_STOPPED, a success,
+ * once the host has stopped; then tide_exit_code says how. */
+
+enum {
+  TIDE_IS_IDLE = 0,    /* nothing to do now */
+  TIDE_HAS_MORE = 1,   /* there is more to do at once */
+  TIDE_IS_STOPPED = 2, /* the host has stopped */
+};
+
+/* One turn of the loop, which waits for something to happen: at most
+ * `timeout_ms` (-1: as long as it takes, 0: not at all). Returns one of the
+ * three. [loop] */
+TIDE_API int tide_step(tide_host *host, int64_t timeout_ms);
+
+/* A game loop's share: turns without waiting until there is nothing to do or
+ * `budget_us` is used up, which is looked at after each turn: at least one is
+ * made. A turn ends after about a millisecond of Lua, unless a task does not
+ * give way. Returns one of the three. [loop] */
+TIDE_API int tide_tick(tide_host *host, int64_t budget_us);
+
+/* For an epoll or a loop that is not libuv's: wait until tide_fd is readable,
+ * at most tide_timeout, then call tide_dispatch; and once before waiting for
+ * the first time. The descriptor (an epoll's) stays the host's: it goes away in
+ * tide_free. Both are libuv's own for a loop of the caller's. [loop] */
+TIDE_API int tide_fd(const tide_host *host);
+/* Milliseconds until it must be called; 0: now, -1: no timer is set. [loop] */
+TIDE_API int tide_timeout(const tide_host *host);
+/* Takes up what has come, without waiting. Returns one of the three. [loop] */
+TIDE_API int tide_dispatch(tide_host *host);
+
+/* The exit code of a host that has stopped, 0 to 255; TIDE_ESTATE before.
+ * [loop] */
+TIDE_API int tide_exit_code(const tide_host *host);
+
+/* ---- from other threads ----------------------------------------------------
+ */
+
+/* Calls fn(host, arg, 0) on the loop thread, in the order of the posts of one
+ * thread, each exactly once. What is still queued when the host goes is called
+ * with TIDE_ECANCELED, in tide_free. Returns 0; TIDE_ECANCELED when the host
+ * has stopped, or UV_ENOMEM: then `fn` is not called. `fn` may use whatever is
+ * [loop], but not turn the loop. [any] */
+typedef void (*tide_post_fn)(tide_host *host, void *arg, int status);
+TIDE_API int tide_post(tide_host *host, tide_post_fn fn, void *arg);
+
 /* The present state: an atomic load. [any] */
 TIDE_API tide_state tide_host_state(const tide_host *host);
 
 /* Asks for a shutdown, once; later calls are recorded only. `reason` is a short
  * text for the log, NULL: "unknown". Returns 0 or TIDE_ECANCELED. [any] */
 TIDE_API int tide_drain(tide_host *host, const char *reason);
+
+/* Ends a shutdown (or asks for one) by force, as a second SIGINT does: what
+ * drains is cut, only phases that always run are run. Again harmless. Returns 0
+ * or TIDE_ECANCELED. [any] */
+TIDE_API int tide_kill(tide_host *host, const char *reason);
+
+/* ---- in-flight work of the program's own -----------------------------------
+ *
+ * Matches, sessions, connections that are not moontide's. The shutdown phase
+ * service-requests-done waits for them as for HTTP requests. */
+
+/* Begins one piece of work of this kind ("match": letters, digits, "-", "_", at
+ * most 63). Returns 0; TIDE_EDRAINING once the phase service-unbind has run, or
+ * TIDE_ECANCELED after the stop: then it must not begin; TIDE_EINVAL,
+ * UV_ENOMEM. [any] */
+TIDE_API int tide_work_begin(tide_host *host, const char *kind);
+/* Ends one that was begun. TIDE_EINVAL when none of this kind is. [any] */
+TIDE_API int tide_work_end(tide_host *host, const char *kind);
+
+/* ---- phases, tasks and checks in C -----------------------------------------
+ *
+ * They stand in the same pipelines as the script's, with the same budgets, log
+ * records and report. All structs begin with their size, set by their _init,
+ * and are copied. Errors: TIDE_EINVAL and TIDE_ELUA with tide_last_error (the
+ * text that a script would get), TIDE_ESTATE (too late). */
+
+typedef enum tide_pipeline {
+  TIDE_STARTUP_PIPELINE,
+  TIDE_SHUTDOWN_PIPELINE,
+} tide_pipeline;
+
+typedef struct tide_phase_spec {
+  size_t size;
+  tide_pipeline pipeline;
+  const char *name;
+  const char *const *after; /* names, the last one NULL; NULL: none */
+  const char *const *before;
+  int64_t timeout_ms; /* -1: the pipeline's default */
+  int parallel;       /* its tasks: 1 at once (default), 0 one by one */
+} tide_phase_spec;
+
+TIDE_API void tide_phase_spec_init(tide_phase_spec *phase);
+/* Declares a phase; before tide_start, or in the main chunk. [loop] */
+TIDE_API int tide_phase_add(tide_host *host, const tide_phase_spec *phase);
+
+/* A task that runs, until tide_task_done. */
+typedef struct tide_token tide_token;
+/* What `run` returns to say that tide_task_done will follow. */
+enum { TIDE_PENDING = 1 };
+
+typedef struct tide_task_spec {
+  size_t size;
+  tide_pipeline pipeline;
+  const char *phase;  /* of its pipeline; a built-in one, too */
+  const char *name;   /* unique in the phase */
+  int64_t timeout_ms; /* -1: the phase's */
+  /* Begins the task, on the loop thread: 0 done, TIDE_PENDING, else a negative
+   * error: failed. It must not block. */
+  int (*run)(tide_host *host, tide_token *token, void *arg);
+  /* Its time is over, or it is not wanted any more: it has a second to call
+   * tide_task_done, which it still must, then it is abandoned. NULL: nothing
+   * can be done. On the loop thread. */
+  void (*cancel)(tide_host *host, tide_token *token, void *arg);
+  void *arg;
+} tide_task_spec;
+
+TIDE_API void tide_task_spec_init(tide_task_spec *task);
+/* Registers a task to a phase; as long as the phase has not begun. [loop] */
+TIDE_API int tide_task_add(tide_host *host, const tide_task_spec *task);
+/* Ends a pending task: status 0, or a negative error with an own message or
+ * NULL for tide_strerror's. Exactly once for each TIDE_PENDING, also after
+ * `cancel` and after tide_free; it takes the token. [any] */
+TIDE_API void tide_task_done(tide_token *token, int status,
+                             const char *message);
+
+typedef struct tide_check_spec {
+  size_t size;
+  const char *name;
+  int64_t every_ms; /* -1: 5000 */
+  int critical;     /* 1 (default): the process is not ready without it */
+  int failures;     /* in a row that turn it; 0: 3 */
+  int successes;    /* in a row that turn it back; 0: 1 */
+  /* 0 ok, else a negative error. On the loop thread; it must not block: look at
+   * what another thread has found. */
+  int (*run)(tide_host *host, void *arg);
+  void *arg;
+} tide_check_spec;
+
+TIDE_API void tide_check_spec_init(tide_check_spec *check);
+/* Adds a readiness check, before tide_start or later. [loop] */
+TIDE_API int tide_check_add(tide_host *host, const tide_check_spec *check);
+
+/* ---- looking and listening --------------------------------------------------
+ */
+
+typedef enum tide_event_kind {
+  TIDE_EVENT_STATE,       /* from, to, reason */
+  TIDE_EVENT_PHASE_BEGAN, /* pipeline, phase */
+  TIDE_EVENT_PHASE_ENDED, /* pipeline, phase, outcome, ms */
+  TIDE_EVENT_TASK_ENDED,  /* pipeline, phase, task, outcome, ms; of a phase with
+                             more than 100 tasks, only those that failed */
+} tide_event_kind;
+
+typedef struct tide_event {
+  size_t size;
+  tide_event_kind kind;
+  tide_state from, to;
+  tide_pipeline pipeline;
+  const char *phase;   /* texts live during the call */
+  const char *task;    /* NULL where there is none */
+  const char *outcome; /* "ok", "failed", "timed_out", ... */
+  const char *reason;  /* of a shutdown; NULL where there is none */
+  int64_t ms;
+} tide_event;
+
+/* Calls fn on the loop thread for each event from now on. It may use what is
+ * [loop], but not turn the loop. Returns an id above 0, or UV_ENOMEM. [loop] */
+typedef void (*tide_event_fn)(tide_host *host, const tide_event *event,
+                              void *arg);
+TIDE_API int tide_on_event(tide_host *host, tide_event_fn fn, void *arg);
+/* Ends it. TIDE_EINVAL for an id that is none. [loop] */
+TIDE_API int tide_off_event(tide_host *host, int id);
+
+typedef struct tide_info {
+  size_t size; /* sizeof (tide_info) */
+  tide_state state;
+  int exit_code;        /* -1 before the stop */
+  uint64_t work;        /* pieces of the program's own */
+  uint64_t requests;    /* HTTP requests in flight */
+  uint64_t connections; /* of HTTP */
+  uint64_t tasks;       /* that live */
+  size_t lua_bytes;     /* of the Lua state */
+  uint64_t lag_us;      /* how late the loop's last turn was for a timer */
+  int64_t uptime_ms;
+  const char *phase;    /* that runs, "" between them; until the next call */
+  int64_t slack_ms;     /* what is left of the running pipeline's total; -1 */
+  uint64_t log_dropped; /* records */
+} tide_info;
+
+/* Fills as much of the struct as its size says. TIDE_EINVAL for a size of 0.
+ * [loop] */
+TIDE_API int tide_get_info(tide_host *host, tide_info *info);
 
 /* What went wrong last, with place and message; "" when nothing did. [loop] */
 TIDE_API const char *tide_last_error(const tide_host *host);
@@ -161,6 +366,12 @@ TIDE_API struct lua_State *tide_lua(tide_host *host);
  * seconds, like a callback; then it is interrupted. Returns 0, or TIDE_ELUA
  * with tide_last_error and the stack as it was below the function. [loop] */
 TIDE_API int tide_call(tide_host *host, int nargs, int nresults);
+
+/* In a child of fork(2) that does not exec at once: closes the child's copies
+ * of the host's descriptors, without a word to the kernel's epoll that both
+ * share. The memory stays. Any other call there returns TIDE_EFORKED. [the
+ * child] */
+TIDE_API void tide_after_fork(tide_host *host);
 
 /* Frees it all: closes handles, runs an own loop dry, closes an own Lua state.
  * A host that runs must have stopped. NULL is ignored. [loop] */

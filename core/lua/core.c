@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arena.h"
 #include "lua.h"
 
 /* Where a state's host is found; the address is the key. */
@@ -124,8 +123,9 @@ static int on_panic(lua_State *L) {
 }
 
 static int make_state(tide_host *host) {
-  host->arena = tide_arena_new();
-  host->L = lua_newstate(tide_arena_alloc, host->arena);
+  tide_memory_init(&host->memory, host->options.alloc, host->options.alloc_arg,
+                   host->options.lua_memory_limit);
+  host->L = lua_newstate(host->memory.alloc, host->memory.arg);
   if (host->L == NULL)
     return UV_ENOMEM;
   lua_atpanic(host->L, on_panic);

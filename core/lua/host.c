@@ -208,6 +208,8 @@ void tide_lua_open_host(lua_State *L, tide_host *host) {
   lua_setfield(L, -2, "version");
   lua_pushinteger(L, (lua_Integer)getpid());
   lua_setfield(L, -2, "pid");
+  lua_pushboolean(L, host->owns_lua);
+  lua_setfield(L, -2, "owns_lua");
   push_flags(L, host);
   lua_setfield(L, -2, "flags");
   push_options(L, host);

@@ -61,6 +61,7 @@ static lua_CFunction find_native(const char *name) {
       {"", open_core},
       {".control", open_control},
       {".digest", tide_lua_open_digest},
+      {".embed", tide_lua_open_embed},
 #ifdef TIDE_SQLITE
       {".sqlite", tide_lua_open_sqlite},
 #endif

@@ -65,8 +65,11 @@ void tide_lua_open_http(lua_State *L, tide_host *host);
 void tide_lua_open_health(lua_State *L, tide_host *host);
 void tide_lua_open_files(lua_State *L, tide_host *host);
 
-/* `moontide.core.digest`, with the host in its first upvalue. */
+/* `moontide.core.digest` and `.embed`, with the host in the first upvalue. */
 int tide_lua_open_digest(lua_State *L);
+int tide_lua_open_embed(lua_State *L);
+/* Forgets who listens to events. */
+void tide_lua_free_listeners(tide_host *host);
 
 /* `moontide.core.control`, a module of its own: nothing of it is needed at a
  * start. */

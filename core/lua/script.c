@@ -45,19 +45,27 @@ int tide_lua_loadfile(lua_State *L, const char *path) {
   return loaded;
 }
 
+static int may_load(const tide_host *host) {
+  int rc = tide_host__check(host);
+  if (rc != 0)
+    return rc;
+  return host->loaded ? TIDE_ESTATE : 0;
+}
+
 int tide_load(tide_host *host, const char *path) {
-  int top = lua_gettop(host->L);
-  if (host->loaded)
-    return TIDE_ESTATE;
+  int rc = may_load(host), top;
+  if (rc != 0)
+    return rc;
+  top = lua_gettop(host->L);
   return take_chunk(host, tide_lua_loadfile(host->L, path), path, top);
 }
 
 int tide_load_buffer(tide_host *host, const char *name, const char *text,
                      size_t length) {
-  int top = lua_gettop(host->L);
-  int loaded;
-  if (host->loaded)
-    return TIDE_ESTATE;
+  int rc = may_load(host), top, loaded;
+  if (rc != 0)
+    return rc;
+  top = lua_gettop(host->L);
   lua_pushfstring(host->L, "=%s", name);
   loaded =
       luaL_loadbufferx(host->L, text, length, lua_tostring(host->L, -1), "t");
@@ -79,9 +87,12 @@ lua_State *tide_lua(tide_host *host) {
 /* Before the start nobody waits for the loop, and a command of the program's
  * (check, healthcheck) may take its time. */
 int tide_call(tide_host *host, int nargs, int nresults) {
-  int top = lua_gettop(host->L) - nargs - 1;
+  int rc = tide_host__check(host), top;
   uint64_t deadline =
       host->started ? TIDE_ENTER_CALLBACK : TIDE_ENTER_UNBOUNDED;
+  if (rc != 0)
+    return rc;
+  top = lua_gettop(host->L) - nargs - 1;
   if (!tide_host__enter(host, nargs, nresults, deadline))
     return fail(host, TIDE_ELUA, top);
   return 0;

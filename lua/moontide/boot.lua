@@ -153,7 +153,8 @@ local function become_ready()
     math.floor((core.clock.now() - M.started_at) * 1000 + 0.5))
   if core.notify.active() then require("moontide.systemd").ready() end
   if takeover then takeover.done() end
-  exit.watch_idle()
+  -- A program that embeds us has a life of its own, and says itself when it ends.
+  if core.host.mode ~= "embedded" then exit.watch_idle() end
   open_control(http)
 end
 
@@ -230,9 +231,10 @@ end
 -- ---- what the host calls ------------------------------------------------------------------------
 
 -- A C program asks in its own words.
-local function on_drain(text)
+local function on_drain(text, by_force)
   local reasons = require "moontide.reason"
   shutdown:run(reasons.parse(text) or reasons.new("unknown", { text = text }))
+  if by_force then shutdown.force "forced by the program" end
 end
 
 --- Connects the library to the host; once, when it is set up.
@@ -242,7 +244,8 @@ function M.load_library()
   core.host.on_uncaught(function(...) uncaught.report(...) end)
   core.host.on_drain(on_drain)
   core.signals.on(function(...) require("moontide.signals").dispatch(...) end)
-  if core.host.mode == "process" then exit.install() end
+  -- In a state that is the host's own; in another, os.exit is its maker's.
+  if core.host.owns_lua then exit.install() end
 end
 
 --- Loads a script without starting anything, for check, plan, why and graph.

@@ -17,6 +17,7 @@
 
 ---@class moontide.core.host the loop, its pump, and the end
 ---@field mode "process"|"module"|"embedded"
+---@field owns_lua boolean the Lua state was made by the host
 ---@field flags table<string, boolean> signals, sigpipe, interrupt, manage, console, exit, ...
 ---@field name string|nil
 ---@field args string[] the script's arguments

@@ -55,7 +55,8 @@ end
 
 local function fake_host(life, options)
   local host = setmetatable({}, { __index = real.host })
-  host.mode, host.args, host.options = "process", {}, options.totals or {}
+  host.mode, host.owns_lua = "process", true
+  host.args, host.options = {}, options.totals or {}
   host.flags = {}
   host.environ = function() return options.env or {} end
   host.stop = function(code)

@@ -59,6 +59,7 @@ function M.task_failed(phase_run, entry, fatal)
     "attempts", entry.attempts, "outcome", entry.outcome,
     "error", (entry.error ~= nil or entry.outcome == "failed") and record.text(entry.error) or nil,
     "traceback", entry.traceback)
+  record.tell_task(phase_run, entry)
 end
 
 --- All faults of a phase in one ERROR record; the first stands for them in the run.

@@ -11,6 +11,10 @@ local M = {}
 
 M.MANY = 100
 
+--- Hears what is recorded of phases and tasks: an embedding program.
+---@type false|fun(what: string, pipeline: string, phase: string, task: string|nil, outcome: string|nil, ms: integer|nil)
+M.observer = false
+
 local DEBUG, INFO, WARN, ERROR = 0, 1, 2, 3
 local function milliseconds(item)
   local from, to = item.started_at, item.ended_at or core.clock.now()
@@ -41,6 +45,7 @@ end
 --- A phase begins: what the watchdog, systemd and a reader are told.
 function M.phase_begins(phase_run)
   core.watchdog.phase(phase_run.name)
+  if M.observer then M.observer("phase_began", phase_run.run.kind, phase_run.name) end
   if phase_run.pending > 0 then phase_run.run:status("phase " .. phase_run.name) end
 end
 
@@ -63,6 +68,16 @@ function M.phase_ended(phase_run)
     "phase", phase_run.name, "duration_ms", milliseconds(phase),
     "attempts", attempts(phase_run), "tasks", count, "failed", phase_run.failures,
     "skipped", phase_run.skipped, "outcome", phase.outcome)
+  if M.observer then
+    M.observer("phase_ended", run.kind, phase_run.name, nil, phase.outcome, milliseconds(phase))
+  end
+end
+
+--- A task is over, however it went.
+function M.tell_task(phase_run, entry)
+  if not M.observer then return end
+  M.observer("task_ended", phase_run.run.kind, phase_run.name, entry.name, entry.outcome,
+    milliseconds(entry))
 end
 
 --- A phase that has no tasks.
@@ -83,6 +98,7 @@ function M.task_ended(phase_run, entry)
   write(INFO, "lifecycle", phase_run.run.kind .. " task ok",
     "phase", phase_run.name, "task", entry.name, "duration_ms", milliseconds(entry),
     "attempts", entry.attempts, "outcome", entry.outcome)
+  M.tell_task(phase_run, entry)
 end
 
 function M.task_skipped(phase_run, entry, why)

@@ -80,6 +80,7 @@ function M.register(shutdown)
   elseif http and http.has_listener() then
     M.register_linger(shutdown)
   end
+  if core.host.mode == "embedded" then require("moontide.embed").register(shutdown) end
   shutdown:builtin_task("actor-system-terminate", "terminate", terminate)
 end
 

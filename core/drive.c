@@ -1,0 +1,143 @@
+/* drive.c: turning the loop from outside, and what other threads may ask for.
+ */
+#include "fork.h"
+#include "host.h"
+
+/* ---- turns -----------------------------------------------------------------
+ */
+
+static int may_turn(const tide_host *host) {
+  int rc = tide_host__check(host);
+  if (rc != 0)
+    return rc;
+  if (host->running)
+    return TIDE_EREENTRANT;
+  return host->started ? 0 : TIDE_ESTATE;
+}
+
+/* What a turn has left behind. */
+static int standing(const tide_host *host) {
+  if (host->stopped)
+    return TIDE_IS_STOPPED;
+  if (host->pump_wanted || uv_backend_timeout(host->loop) == 0)
+    return TIDE_HAS_MORE;
+  return TIDE_IS_IDLE;
+}
+
+static void on_step_end(tide_deadline *deadline) {
+  (void)deadline; /* that it ends the poll is all */
+}
+
+static int set_step_end(tide_host *host, int64_t timeout_ms) {
+  uint64_t now = tide_clock_now(&host->clock);
+  host->step_end.fn = on_step_end;
+  return tide_deadline_set(&host->clock, &host->step_end,
+                           now + (uint64_t)timeout_ms * TIDE_MS);
+}
+
+int tide_step(tide_host *host, int64_t timeout_ms) {
+  int rc = may_turn(host);
+  if (rc != 0)
+    return rc;
+  if (host->stopped)
+    return TIDE_IS_STOPPED;
+  if (timeout_ms > 0 && (rc = set_step_end(host, timeout_ms)) != 0)
+    return rc;
+  tide_host__turn(host, timeout_ms != 0);
+  tide_deadline_clear(&host->clock, &host->step_end);
+  return standing(host);
+}
+
+int tide_tick(tide_host *host, int64_t budget_us) {
+  int rc = may_turn(host);
+  uint64_t end;
+  if (rc != 0)
+    return rc;
+  if (host->stopped)
+    return TIDE_IS_STOPPED;
+  tide_host__turn(host, false);
+  rc = standing(host);
+  if (rc != TIDE_HAS_MORE || budget_us <= 0)
+    return rc;
+  end = tide_clock_mono() + (uint64_t)budget_us * 1000;
+  while (rc == TIDE_HAS_MORE && tide_clock_mono() < end) {
+    tide_host__turn(host, false);
+    rc = standing(host);
+  }
+  return rc;
+}
+
+int tide_fd(const tide_host *host) {
+  int rc = tide_host__check(host);
+  return rc != 0 ? rc : uv_backend_fd(host->loop);
+}
+
+int tide_timeout(const tide_host *host) {
+  int rc = tide_host__check(host);
+  if (rc != 0)
+    return rc;
+  if (host->stopped || host->pump_wanted)
+    return 0;
+  uv_update_time(host->loop);
+  return uv_backend_timeout(host->loop);
+}
+
+/* Two turns: what the first one's callbacks begin to watch is given to the
+ * epoll only by the next one's poll, and the caller is about to wait on that.
+ */
+int tide_dispatch(tide_host *host) {
+  int rc = may_turn(host);
+  if (rc != 0)
+    return rc;
+  if (host->stopped)
+    return TIDE_IS_STOPPED;
+  tide_host__turn(host, false);
+  if (!host->stopped)
+    tide_host__turn(host, false);
+  return standing(host);
+}
+
+int tide_exit_code(const tide_host *host) {
+  int rc = tide_host__check(host);
+  if (rc != 0)
+    return rc;
+  return host->stopped ? host->exit_code : TIDE_ESTATE;
+}
+
+/* ---- from other threads ----------------------------------------------------
+ */
+
+static bool forked(const tide_host *host) {
+  return host->generation != tide_fork_generation();
+}
+
+int tide_post(tide_host *host, tide_post_fn fn, void *arg) {
+  if (forked(host))
+    return TIDE_EFORKED;
+  if (fn == NULL)
+    return TIDE_EINVAL;
+  if (tide_host_state(host) == TIDE_STOPPED)
+    return TIDE_ECANCELED;
+  return tide_mailbox_post(host->mailbox, fn, arg);
+}
+
+int tide_kill(tide_host *host, const char *reason) {
+  if (forked(host))
+    return TIDE_EFORKED;
+  atomic_store(&host->kill_wanted, true);
+  return tide_drain(host, reason);
+}
+
+int tide_work_begin(tide_host *host, const char *kind) {
+  if (forked(host))
+    return TIDE_EFORKED;
+  if (tide_host_state(host) == TIDE_STOPPED)
+    return TIDE_ECANCELED;
+  return tide_work_gate_enter(&host->gate, kind);
+}
+
+int tide_work_end(tide_host *host, const char *kind) {
+  if (forked(host))
+    return TIDE_EFORKED;
+  return tide_work_gate_leave(&host->gate, kind);
+}
