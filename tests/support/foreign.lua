@@ -5,7 +5,8 @@
 ---                            errors, one connection for all; exits 0 or says why
 ---     PROGRAM drain URL      asks on kept connections, writes "under way", goes on
 ---                            until it is refused, then writes one line of JSON:
----                            { answered, refused, errors: [...] }
+---                            { answered, posts, refused, errors: [...] }, where
+---                            posts are those of the answered that were a POST
 ---
 ---     local foreign = require "support.foreign"
 ---     foreign.basics { program = "/usr/bin/python3", argv = { "client.py" } }
@@ -52,15 +53,15 @@ server:get("/old", function() return 304 end)
 ---@param options? { linger?: string }
 ---@return test.Process app
 ---@return string url
+---@return string executed path of the file with the ids of executed POSTs
 function M.serve(options)
+  local executed = proc.temp_dir() .. "/executed"
   local app = proc.start {
     script = SCRIPT,
-    env = {
-      LINGER = options and options.linger or "0s", EXECUTED = proc.temp_dir() .. "/executed",
-    },
+    env = { LINGER = options and options.linger or "0s", EXECUTED = executed },
   }
   app:wait_ready()
-  return app, "http://127.0.0.1:" .. app.port
+  return app, "http://127.0.0.1:" .. app.port, executed
 end
 
 --- Waits until the application has answered so many requests.
@@ -97,13 +98,24 @@ function M.basics(client)
   assert(#app:find_logs { level = "error" } == 0, app:stderr())
 end
 
---- SIGTERM while the client asks: it gets right answers, and then is refused.
+-- How many POSTs; raises when one was executed twice.
+local function count_executed(path)
+  local seen, count = {}, 0
+  for id in (proc.read_file(path) or ""):gmatch "[^\n]+" do
+    if seen[id] then error("executed twice: " .. id, 3) end
+    seen[id], count = true, count + 1
+  end
+  return count
+end
+
+--- SIGTERM while the client asks: it gets right answers, and then is refused. What was
+--- executed has been answered, each POST once.
 ---@param client test.ForeignClient
 ---@return table counts
 function M.drain(client)
   -- Long enough that a client that asks every few milliseconds does so in it, on
   -- each of its connections, also on a busy machine.
-  local app, url = M.serve { linger = "1s" }
+  local app, url, path = M.serve { linger = "1s" }
   local process = start(client, "drain", url)
   process:wait_stdout("under way", 60)
   app:signal "TERM"
@@ -118,6 +130,10 @@ function M.drain(client)
   if #counts.errors > 0 or counts.refused == 0 then
     error(("refused: %d, answered: %d, errors:\n%s"):format(counts.refused, counts.answered,
       table.concat(counts.errors, "\n")), 2)
+  end
+  local executed = count_executed(path)
+  if executed ~= counts.posts then
+    error(("%d POSTs executed, %d answered"):format(executed, counts.posts), 2)
   end
   return counts
 end

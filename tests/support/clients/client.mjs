@@ -95,7 +95,7 @@ function refused(error) {
 }
 
 async function drain() {
-  const counts = { answered: 0, refused: 0, errors: [] };
+  const counts = { answered: 0, posts: 0, refused: 0, errors: [] };
   let begun = 0;
   async function work(number) {
     for (let n = 0; ; n++) {
@@ -105,6 +105,7 @@ async function drain() {
           ? ask("GET", `/echo/${id}?ms=5`)
           : ask("POST", `/echo/${id}`, id));
         counts.answered++;
+        counts.posts += n % 2;
         if (answer.status !== 200 || answer.body.toString() !== id)
           counts.errors.push(`${id}: ${answer.status} ${answer.body}`);
       } catch (error) {

@@ -77,7 +77,7 @@ def basics(url):
 
 
 def drain(url):
-    counts = {"answered": 0, "refused": 0, "errors": []}
+    counts = {"answered": 0, "posts": 0, "refused": 0, "errors": []}
     lock = threading.Lock()
     workers = 8
     begun = threading.Semaphore(0)
@@ -101,6 +101,7 @@ def drain(url):
                 return
             with lock:
                 counts["answered"] += 1
+                counts["posts"] += n % 2
                 if answer.status != 200 or body != name.encode():
                     counts["errors"].append(f"{name}: {answer.status} {body}")
             if n == 3:

@@ -90,6 +90,7 @@ func basics(url string) {
 type counts struct {
 	sync.Mutex `json:"-"`
 	Answered   int      `json:"answered"`
+	Posts      int      `json:"posts"`
 	Refused    int      `json:"refused"`
 	Errors     []string `json:"errors"`
 }
@@ -115,6 +116,7 @@ func (c *counts) work(url string, number int, begun *sync.WaitGroup) {
 			c.Errors = append(c.Errors, id+": "+answer.Status+" "+string(data))
 		} else {
 			c.Answered++
+			c.Posts += n % 2
 		}
 		c.Unlock()
 		if n == 3 {
