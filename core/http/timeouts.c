@@ -262,6 +262,8 @@ static void pace_list(tide_listener *listener, tide_wait kind, uint64_t now) {
         continue;
       }
       look = now + ONE_MORE_TURN;
+    } else {
+      conn->probed = false;
     }
     if (look < http->pace_at)
       http->pace_at = look;
