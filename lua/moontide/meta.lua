@@ -155,6 +155,45 @@ function signals.unwatch(signal) end
 ---@return boolean
 function signals.known(name) end
 
+--- For moontide.embed, in a module of its own: what a C program has to do with the pipelines.
+---@class moontide.core.embed
+local embed = {}
+
+--- Begins a task in C.
+---@param spec userdata
+---@return userdata|nil holder of the token; nil: the task is over already
+---@return lightuserdata|integer token, or the status
+---@return string|nil message
+function embed.run(spec) end
+
+--- Tells the program that the task is not wanted any more.
+---@param spec userdata
+---@param token lightuserdata
+function embed.cancel(spec, token) end
+
+--- No work of the program begins any more.
+function embed.close_work() end
+
+---@param fn fun() called once when no work is left, unless none is now
+---@return integer how much there is
+function embed.wait_work(fn) end
+
+---@return string "2 match, 1 session"
+function embed.describe_work() end
+
+---@param from string
+---@param to string
+---@param reason string|nil
+function embed.moved(from, to, reason) end
+
+---@param what "phase_began"|"phase_ended"|"task_ended"
+---@param pipeline "startup"|"shutdown"
+---@param phase string
+---@param task string|nil
+---@param outcome string|nil
+---@param ms integer|nil
+function embed.event(what, pipeline, phase, task, outcome, ms) end
+
 ---@class moontide.core.log
 local log = {}
 
