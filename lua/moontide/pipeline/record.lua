@@ -12,7 +12,7 @@ local M = {}
 M.MANY = 100
 
 --- Hears what is recorded of phases and tasks: an embedding program.
----@type false|fun(what: string, pipeline: string, phase: string, task: string|nil, outcome: string|nil, ms: integer|nil)
+---@type false|fun(what: string, pipeline: string, phase: string, ...: any)
 M.observer = false
 
 local DEBUG, INFO, WARN, ERROR = 0, 1, 2, 3
