@@ -24,6 +24,7 @@ parts=(
   "interrupt|interrupt_cost.lua|ROUNDS|60|3|what interrupting costs Lua"
   "runaway|runaway.lua|ROUNDS|40|3|Lua that spins, from its deadline to its end"
   "http|http.lua|TOOLS ROUNDS|10|1|requests: CPU, throughput, idle connections"
+  "drain|drain.lua|TOOLS ROUNDS|100|3|what a stop costs clients: requests lost, time to the exit"
 )
 
 usage() {
@@ -71,6 +72,7 @@ else
 fi
 
 export MOONTIDE=$PWD/$build/moontide MOONTIDE_SOURCE=$PWD
+export MOONTIDE_DRAIN_TOOLS=$PWD/$build/tests
 export LUA_PATH_5_4="$PWD/tests/?.lua;;" LUA_CPATH_5_4="$PWD/$build/?.so;;"
 
 echo "moontide bench: $(nproc) CPUs, load $(cut -d' ' -f1-3 /proc/loadavg)," \

@@ -72,7 +72,9 @@ function M.descriptors(count)
   return code == 0
 end
 
-local HARMLESS = { answered = true, refused = true, unprocessed = true, closed = true }
+local HARMLESS = {
+  answered = true, refused = true, unprocessed = true, closed = true, last_answer_at = true,
+}
 
 --- The outcomes that no client should meet, as "reset_fresh=3".
 ---@param result table<string, any>

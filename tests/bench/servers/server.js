@@ -7,6 +7,10 @@ const server = http.createServer((request, response) => {
     response.end("order " + request.url.slice(8));
     return;
   }
+  if (request.url.startsWith("/slow?ms=")) {
+    setTimeout(() => response.end("slow"), Number(request.url.slice(9)));
+    return;
+  }
   response.setHeader("Content-Type", "application/json");
   response.end('{"status":"ready"}');
 });

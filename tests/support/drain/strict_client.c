@@ -25,7 +25,8 @@
  * `unprocessed`: pipelined behind an answer that said close. All else is a
  * fault of the server: `reset_fresh`, `eof_fresh` (a first request),
  * `reset_reused`, `truncated`, `wrong` (not the answer to this request),
- * `timeout`.
+ * `timeout`. Points of time are seconds of the monotonic clock; `closed_at` are
+ * deciles of when the server closed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -104,6 +105,7 @@ static int poll_fd, alive, warm, started;
 static uint64_t counts[OUTCOMES], next_number;
 static double *closed_at; /* idle and silent: when the server closed */
 static int closed;
+static double last_answer_at;
 
 static uint64_t now_us(void) {
   struct timespec t;
@@ -269,6 +271,7 @@ static bool is_right(const client *c, const answer *a) {
 static void answered(client *c, const answer *a) {
   counts[is_right(c, a) ? ANSWERED : WRONG]++;
   c->served++;
+  last_answer_at = (double)now_us() / 1e6;
   c->waiting--;
   milestone(&c->had_one, &warm, "running");
 }
@@ -425,7 +428,7 @@ static void report(void) {
   printf("{\"mode\":\"%s\"", mode_names[opt.mode]);
   for (int i = 0; i < OUTCOMES; i++)
     printf(",\"%s\":%llu", outcome_names[i], (unsigned long long)counts[i]);
-  printf(",\"closed\":%d", closed);
+  printf(",\"last_answer_at\":%.6f,\"closed\":%d", last_answer_at, closed);
   qsort(closed_at, (size_t)closed, sizeof *closed_at, by_value);
   for (int i = 0; closed > 0 && i <= 10; i++)
     printf("%s%.6f", i == 0 ? ",\"closed_at\":[" : ",",

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -20,6 +22,11 @@ func main() {
 	})
 	mux.HandleFunc("/orders/", func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "order "+strings.TrimPrefix(r.URL.Path, "/orders/"))
+	})
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
+		ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+		io.WriteString(w, "slow")
 	})
 	server := &http.Server{Addr: "127.0.0.1:" + os.Args[1], Handler: mux}
 
