@@ -388,8 +388,11 @@ static tide_feed feed_body(tide_request *r, const char *data, size_t length,
  * them are here is chance. */
 static size_t stopped_at(const tide_request *r, llhttp_errno_t error,
                          size_t seen) {
-  bool early = error == HPE_INVALID_VERSION || error == HPE_INVALID_URL;
-  return early ? offset_of(r, llhttp_get_error_pos(&r->parser)) : seen;
+  if (error == HPE_INVALID_VERSION)
+    return offset_of(r, llhttp_get_error_pos(&r->parser));
+  if (error == HPE_INVALID_URL) /* here it is one behind the bad byte */
+    return offset_of(r, llhttp_get_error_pos(&r->parser)) - 1;
+  return seen;
 }
 
 /* A plain head at once, before llhttp has seen a byte; false: it shall look. */

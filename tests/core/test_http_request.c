@@ -38,6 +38,7 @@ static const row rows[] = {
     {"a target cut off by the end of the line", "GET h\r\n", 400},
     {"HTTP/0.9 in absolute form, and noise", "GET http://a\r\n\x0cX: y\r\n\r\n",
      505},
+    {"a scheme cut off by a line feed", "GET http:\nX\n\r\n", 400},
     {"HTTP/0.9 and a bare CR", "GET /\r0\n", 400},
     {"HTTP/0.9 and an empty line", "GET /\r\n\r\n", 505},
     {"two spaces behind the target", "GET /  HTTP/1.1\r\n" H "\r\n", 400},
