@@ -8,8 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a started host uses, with room to spare; and what any uses at once. */
-#define ARENA_SIZE ((size_t)768 * 1024)
+/* Address space for the small objects of most hosts, garbage included, and what
+ * any uses at once. Pages between the two are taken when they are reached. */
+#define ARENA_SIZE ((size_t)8 * 1024 * 1024)
 #define USED_AT_ONCE ((size_t)416 * 1024)
 #define GRAIN ((size_t)16) /* what malloc aligns to */
 #define SMALL ((size_t)512)

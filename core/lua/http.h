@@ -35,7 +35,9 @@ typedef struct tide_lua_http {
 typedef struct tide_lua_exchange {
   uint32_t slot;
   uint32_t generation;
-  bool prepared; /* the handler has set a status or headers beforehand */
+  bool prepared;   /* the handler has set a status or headers beforehand */
+  bool has_fields; /* some were stored in it */
+  bool has_params; /* were asked for */
 } tide_lua_exchange;
 
 /* The bridge, for functions that carry it as their second upvalue. */

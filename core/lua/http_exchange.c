@@ -14,15 +14,18 @@
 
 typedef tide_lua_exchange handle;
 
+/* User values: a table of what was stored under other names, and one that most
+ * handlers ask for. */
+enum { OWN_FIELDS = 1, OWN_PARAMS };
+
 /* Fields that are made on demand. */
 enum field { METHOD = 1, PATH, QUERY_TEXT, TARGET, PARAMS, REMOTE, VERSION };
 
 void tide_lua_push_exchange(lua_State *L, const tide_lua_http *bridge,
                             const tide_exchange *exchange) {
-  handle *h = lua_newuserdatauv(L, sizeof *h, 1);
-  h->slot = tide_exchange_slot(exchange);
-  h->generation = tide_exchange_generation(exchange);
-  h->prepared = false;
+  handle *h = lua_newuserdatauv(L, sizeof *h, OWN_PARAMS);
+  *h = (handle){tide_exchange_slot(exchange),
+                tide_exchange_generation(exchange), false, false, false};
   lua_rawgeti(L, LUA_REGISTRYINDEX, bridge->meta);
   lua_setmetatable(L, -2);
 }
@@ -111,9 +114,6 @@ static void push_field(lua_State *L, const tide_exchange *exchange,
   case TARGET:
     lua_pushlstring(L, r->base + r->target, r->target_length);
     break;
-  case PARAMS:
-    push_params(L, exchange);
-    break;
   case REMOTE:
     push_remote(L, exchange);
     break;
@@ -127,11 +127,14 @@ static void push_field(lua_State *L, const tide_exchange *exchange,
 
 /* Stores the value on the top under the key at 2, in the user value. */
 static void store(lua_State *L) {
-  if (lua_getiuservalue(L, 1, 1) != LUA_TTABLE) {
-    lua_pop(L, 1);
+  handle *h = lua_touserdata(L, 1);
+  if (h->has_fields) {
+    lua_getiuservalue(L, 1, OWN_FIELDS);
+  } else {
+    h->has_fields = true;
     lua_newtable(L);
     lua_pushvalue(L, -1);
-    lua_setiuservalue(L, 1, 1);
+    lua_setiuservalue(L, 1, OWN_FIELDS);
   }
   lua_pushvalue(L, 2);
   lua_pushvalue(L, -3);
@@ -139,18 +142,31 @@ static void store(lua_State *L) {
   lua_pop(L, 1);
 }
 
+static void push_own_params(lua_State *L) {
+  handle *h = lua_touserdata(L, 1);
+  if (h->has_params) {
+    lua_getiuservalue(L, 1, OWN_PARAMS);
+    return;
+  }
+  push_params(L, must_find(L));
+  h->has_params = true;
+  lua_pushvalue(L, -1);
+  lua_setiuservalue(L, 1, OWN_PARAMS);
+}
+
 /* __index: what was stored, then methods, then fields. A function in `made`
  * (third upvalue: names to methods, field numbers or makers) under the key
  * "make:NAME" makes a value that is kept. */
 static int index_of(lua_State *L) {
+  const handle *h = lua_touserdata(L, 1);
   int kind;
-  if (lua_getiuservalue(L, 1, 1) == LUA_TTABLE) {
+  if (h->has_fields) {
+    lua_getiuservalue(L, 1, OWN_FIELDS);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, -2) != LUA_TNIL)
       return 1;
-    lua_pop(L, 1);
+    lua_pop(L, 2);
   }
-  lua_pop(L, 1);
   lua_pushvalue(L, 2);
   kind = lua_rawget(L, lua_upvalueindex(3));
   if (kind == LUA_TFUNCTION || kind == LUA_TNIL)
@@ -160,7 +176,12 @@ static int index_of(lua_State *L) {
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
   } else {
-    push_field(L, must_find(L), lua_tointeger(L, -1));
+    lua_Integer which = lua_tointeger(L, -1);
+    if (which == PARAMS) {
+      push_own_params(L);
+      return 1;
+    }
+    push_field(L, must_find(L), which);
   }
   store(L);
   return 1;

@@ -17,7 +17,9 @@
 static const char answer[] = "HTTP/1.1 200 OK\r\n"
                              "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
                              "Content-Type: text/plain; charset=utf-8\r\n"
-                             "Content-Length: 8\r\n\r\norder 42";
+                             "Content-Length: 8\r\n"
+                             "Connection: keep-alive\r\n"
+                             "Keep-Alive: timeout=75\r\n\r\norder 42";
 
 enum { ANSWER_SIZE = sizeof answer - 1, BUFFER_SIZE = 65536 };
 
