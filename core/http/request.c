@@ -266,8 +266,10 @@ void tide_request_begin(tide_request *request, const tide_http_limits *limits,
   char *body = request->body;
   size_t own_capacity = request->own_capacity;
   size_t body_capacity = request->body_capacity;
-  /* Not the header table: header_count says how much of it is set. */
-  memset(request, 0, offsetof(tide_request, headers));
+  /* Not the parser, which is made when it is needed, and not the header table:
+   * header_count says how much of it is set. */
+  memset(&request->limits, 0,
+         offsetof(tide_request, headers) - offsetof(tide_request, limits));
   memset(&request->headers[0], 0, sizeof request->headers[0]);
   memset(&request->method_end, 0,
          sizeof *request - offsetof(tide_request, method_end));
@@ -401,7 +403,7 @@ static bool scanned(tide_request *r, const char *data, size_t length) {
     return true;
   r->header_count = 0;
   r->headers[0] = (tide_header){0};
-  r->target = r->target_length = 0;
+  r->target = r->target_length = r->query = r->query_length = 0;
   llhttp_init(&r->parser, HTTP_REQUEST, &settings);
   r->parser.data = r;
   r->parsing = true;
@@ -417,7 +419,8 @@ tide_feed tide_request_feed(tide_request *request, const char *data,
     return feed_body(request, data, length, used);
   if (!request->parsing && scanned(request, data, length)) {
     *used = request->head_length;
-    return tide_request_check_fields(request) ? TIDE_FEED_DONE : TIDE_FEED_FAIL;
+    return tide_request_check_scanned(request) ? TIDE_FEED_DONE
+                                               : TIDE_FEED_FAIL;
   }
   if (request->undecided == HPE_OK)
     error = llhttp_execute(&request->parser, data, length);

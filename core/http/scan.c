@@ -16,21 +16,23 @@
 
 #include "request.h"
 
-/* 1: may be in a token, 2: may be in a target. */
-#define T 1
-#define U 2
-#define B (T | U)
+/* What a byte may be in. All of a path may be in a query. */
+enum { IN_TOKEN = 1, IN_PATH = 2, IN_QUERY = 4 };
+#define T IN_TOKEN
+#define P (IN_PATH | IN_QUERY)
+#define B (T | P)
+#define Q IN_QUERY
 static const unsigned char kinds[256] = {
     /* clang-format off */
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
  /*    !  "  #  $  %  &  '  (  )  *  +  ,  -  .  / */
-    0, B, U, T, B, B, B, B, U, U, B, B, U, B, B, U,
-    B, B, B, B, B, B, B, B, B, B, U, U, U, U, U, U, /* 0-9 : ; < = > ? */
-    U, B, B, B, B, B, B, B, B, B, B, B, B, B, B, B, /* @ A-O */
-    B, B, B, B, B, B, B, B, B, B, B, U, U, U, B, B, /* P-Z [ \ ] ^ _ */
+    0, B, P, T, B, B, B, B, P, P, B, B, P, B, B, P,
+    B, B, B, B, B, B, B, B, B, B, P, P, P, P, P, Q, /* 0-9 : ; < = > ? */
+    P, B, B, B, B, B, B, B, B, B, B, B, B, B, B, B, /* @ A-O */
+    B, B, B, B, B, B, B, B, B, B, B, P, P, P, B, B, /* P-Z [ \ ] ^ _ */
     B, B, B, B, B, B, B, B, B, B, B, B, B, B, B, B, /* ` a-o */
-    B, B, B, B, B, B, B, B, B, B, B, U, B, U, B, 0, /* p-z { | } ~ DEL */
+    B, B, B, B, B, B, B, B, B, B, B, P, B, P, B, 0, /* p-z { | } ~ DEL */
     /* clang-format on */
 };
 
@@ -38,6 +40,25 @@ static const char *skip(const char *at, const char *end, unsigned char kind) {
   while (at < end && (kinds[(unsigned char)*at] & kind) != 0)
     at++;
   return at;
+}
+
+/* The first byte that cannot be in a token, or the end. Nearly all names are
+ * letters and dashes. */
+static const char *skip_name(const char *at, const char *end) {
+#ifdef __SSE2__
+  if (end - at >= 16) {
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+    __m128i lower = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
+    __m128i letter = _mm_sub_epi8(lower, _mm_set1_epi8('a'));
+    __m128i alpha =
+        _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter);
+    __m128i dash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('-'));
+    unsigned odd =
+        0xffffu ^ (unsigned)_mm_movemask_epi8(_mm_or_si128(alpha, dash));
+    at += odd != 0 ? __builtin_ctz(odd) : 16;
+  }
+#endif
+  return skip(at, end, IN_TOKEN);
 }
 
 /* The first byte that is a control character, or the end. */
@@ -83,7 +104,8 @@ static const char *scan_line(tide_request *r, const char *at, const char *end) {
   const char *target = end - at >= 32 ? scan_method(r, at) : NULL;
   if (target == NULL || *target != '/')
     return NULL;
-  const char *after = skip(target, end, U);
+  const char *mark = skip(target, end, IN_PATH);
+  const char *after = skip(mark, end, IN_QUERY);
   size_t offset = (size_t)(after - r->base);
   if (end - after < (ptrdiff_t)sizeof version + 1 || /* the CRLF behind it */
       memcmp(after, version, sizeof version - 1) != 0 ||
@@ -91,11 +113,19 @@ static const char *scan_line(tide_request *r, const char *at, const char *end) {
     return NULL;
   r->target = (uint16_t)(target - r->base);
   r->target_length = (uint16_t)(after - target);
+  r->path = r->target;
+  r->path_length = (uint16_t)(mark - target);
+  if (mark != after) {
+    r->query = (uint16_t)(mark + 1 - r->base);
+    r->query_length = (uint16_t)(after - mark - 1);
+  }
   return after + sizeof version - 1;
 }
 
+/* `what` in lower case. */
 static bool is(const char *text, size_t length, const char *what) {
-  return strncasecmp(text, what, length) == 0 && what[length] == '\0';
+  return (text[0] | 0x20) == what[0] && strncasecmp(text, what, length) == 0 &&
+         what[length] == '\0';
 }
 
 /* Whether the field means nothing to the parser; else it is llhttp's, but for
@@ -128,7 +158,7 @@ static bool is_plain(tide_request *r, const char *name, size_t length,
 /* name ":" blanks value CRLF; NULL: not so, or not whole. */
 static const char *scan_field(tide_request *r, const char *at,
                               const char *end) {
-  const char *colon = skip(at, end, T);
+  const char *colon = skip_name(at, end);
   if (colon == at || colon == end || *colon != ':' ||
       r->header_count == r->limits->fields)
     return NULL;

@@ -101,6 +101,7 @@ static void compare(const outcome *whole, const outcome *apart,
   SAME(keep_alive);
   SAME(has_body);
   SAME(expect_continue);
+  SAME(expect_unknown);
   SAME(upgrade);
   SAME(done);
   SAME(target);
