@@ -9,19 +9,19 @@
 
 #include "internal.h"
 
-static const char *date_of(tide_http *http) {
-  uint64_t second = tide_http__now(http) / TIDE_SEC;
-  if (http->date_at != second || http->date[0] == '\0') {
-    uv_timeval64_t now;
-    uv_gettimeofday(&now);
-    tide_response_date(http->date, now.tv_sec);
-    http->date_at = second;
+const char *tide_answer__date(tide_http *http) {
+  uint64_t now = tide_http__now(http);
+  if (now >= http->date_until) {
+    uv_timeval64_t wall;
+    uv_gettimeofday(&wall);
+    tide_response_date(http->date, wall.tv_sec);
+    http->date_until = (now / TIDE_SEC + 1) * TIDE_SEC;
   }
   return http->date;
 }
 
 /* The one decision whether more may follow on this connection. */
-static bool is_last(const tide_exchange *exchange) {
+bool tide_answer__is_last(const tide_exchange *exchange) {
   const tide_conn *conn = exchange->conn;
   const tide_listener *listener = conn->listener;
   const tide_request *request = &exchange->request;
@@ -44,7 +44,7 @@ size_t tide_answer__unavailable(tide_http *http, char *out, size_t size) {
                         .header_count = 1,
                         .body = text,
                         .length = sizeof text - 1};
-  tide_head_facts facts = {.date = date_of(http), .close = true};
+  tide_head_facts facts = {.date = tide_answer__date(http), .close = true};
   tide_body_framing framing;
   if (tide_response_bound(&answer) + answer.length > size)
     return 0;
@@ -65,11 +65,11 @@ tide_answer_error tide_exchange__head(tide_exchange *exchange,
   char *head = stack;
   size_t bound = tide_response_bound(answer);
   tide_conn *conn = exchange->conn;
-  facts->date = date_of(conn->listener->http);
+  facts->date = tide_answer__date(conn->listener->http);
   facts->idle = conn->listener->idle_text;
   facts->head_request = is_head_request(exchange);
   facts->http_1_0 = exchange->request.http_1_0;
-  facts->close = !facts->upgrade && is_last(exchange);
+  facts->close = !facts->upgrade && tide_answer__is_last(exchange);
   if (bound > sizeof stack && (head = malloc(bound)) == NULL)
     return TIDE_ANSWER_LOST;
   size_t length = tide_response_head(head, answer, facts, &exchange->framing);
@@ -135,6 +135,10 @@ tide_answer_error tide_exchange_answer(tide_exchange *exchange,
   uint32_t generation = exchange->generation;
   tide_head_facts facts = {0};
   tide_answer_error error = check(exchange, answer);
+  if (error == TIDE_ANSWER_OK && tide_answer__plain(exchange, answer)) {
+    complete(exchange, generation);
+    return error;
+  }
   if (error == TIDE_ANSWER_OK && size_is_wrong(exchange, answer))
     error = TIDE_ANSWER_SIZE;
   if (error == TIDE_ANSWER_OK)

@@ -234,10 +234,10 @@ void tide_conn__answered(tide_conn *conn) {
     return;
   }
   tide_conn__set_state(conn, TIDE_CONN_IDLE);
-  tide_timeouts__set(conn, TIDE_WAIT_IDLE);
   tide_drain__idle(conn->listener);
   if (conn->processing)
-    return;
+    return; /* there may be more in this read; its end sets the timeout */
+  tide_timeouts__set(conn, TIDE_WAIT_IDLE);
   if (conn->pending_length > 0)
     tide_conn__later(conn);
   else if (!conn->reading && !conn->eof && tide_conn__read_start(conn) != 0)

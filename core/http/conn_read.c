@@ -249,6 +249,9 @@ static void take(tide_conn *conn, const char *data, size_t length) {
       !keep(conn, data + used, length - used))
     tide_conn__destroy(conn, true);
   tide_conn__batch_end(conn);
+  tide_exchange__count_batch(http);
+  if (conn->state == TIDE_CONN_IDLE && conn->waiting == TIDE_WAIT_NONE)
+    tide_timeouts__set(conn, TIDE_WAIT_IDLE);
   http->read_at = 0;
   conn->processing = false;
 }

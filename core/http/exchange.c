@@ -52,21 +52,39 @@ tide_exchange *tide_http_exchange(const tide_http *http, uint32_t slot,
                                                                       : NULL;
 }
 
-static void count_outcome(tide_exchange *exchange) {
-  tide_http_stats *stats = &exchange->conn->listener->http->stats;
-  int class = exchange->head_sent ? exchange->status / 100 : 0;
-  stats->requests[class]++;
-  if (!exchange->counted)
-    return;
-  uint64_t took = tide_clock_now(exchange->conn->listener->http->env.clock) -
-                  exchange->started_at;
+/* So many requests took so long. */
+static void count_durations(tide_http_stats *stats, uint64_t took,
+                            uint64_t requests) {
   double seconds = (double)took / (double)TIDE_SEC;
   int bucket = 0;
   while (bucket < TIDE_HTTP_BUCKETS &&
          seconds > tide_http_bucket_bounds[bucket])
     bucket++;
-  stats->bucket[bucket]++;
-  stats->duration_sum += seconds;
+  stats->bucket[bucket] += requests;
+  stats->duration_sum += seconds * (double)requests;
+}
+
+/* An answer is out when its batch is; until then those of one read wait
+ * together, and one look at the clock is for all. */
+void tide_exchange__count_batch(tide_http *http) {
+  if (http->batch_answered == 0)
+    return;
+  count_durations(&http->stats, tide_clock_now(http->env.clock) - http->read_at,
+                  http->batch_answered);
+  http->batch_answered = 0;
+}
+
+static void count_outcome(tide_exchange *exchange) {
+  tide_http *http = exchange->conn->listener->http;
+  int class = exchange->head_sent ? exchange->status / 100 : 0;
+  http->stats.requests[class]++;
+  if (!exchange->counted)
+    return;
+  if (http->batch == exchange->conn && exchange->started_at == http->read_at)
+    http->batch_answered++;
+  else
+    count_durations(&http->stats,
+                    tide_clock_now(http->env.clock) - exchange->started_at, 1);
 }
 
 void tide_exchange__end(tide_exchange *exchange) {

@@ -1,6 +1,5 @@
 #include "health.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,36 +162,56 @@ typedef struct writer {
   size_t length;
 } writer;
 
-__attribute__((format(printf, 2, 3))) static void
-print(writer *w, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  size_t room = w->length < w->size ? w->size - w->length : 0;
-  int n = vsnprintf(room > 0 ? w->out + w->length : NULL, room, format, args);
-  va_end(args);
-  if (n > 0)
-    w->length += (size_t)n;
+/* Beyond the end only the length grows. */
+static void put(writer *w, const char *text) {
+  size_t length = strlen(text);
+  if (w->length + length < w->size)
+    memcpy(w->out + w->length, text, length + 1);
+  w->length += length;
+}
+
+/* "12.345": seconds of ns, cut to ms. Not printf: a probe is asked often. */
+static void put_seconds(writer *w, uint64_t ns) {
+  char digits[24];
+  size_t at = sizeof digits - 1;
+  uint64_t left = ns / 1000000;
+  digits[at] = '\0';
+  for (int n = 0; n < 4 || left > 0; n++) {
+    if (n == 3)
+      digits[--at] = '.';
+    digits[--at] = (char)('0' + left % 10);
+    left /= 10;
+  }
+  put(w, digits + at);
 }
 
 size_t tide_health_body(const tide_health *health, tide_state state,
-                        uint64_t now, double uptime, char *out, size_t size) {
+                        uint64_t now, uint64_t uptime, char *out, size_t size) {
   writer w = {out, size, 0};
   tide_health_status status = tide_health_judge(health, state, now);
-  print(&w,
-        "{\"status\":\"%s\",\"state\":\"%s\",\"uptimeSec\":%.3f,\"checks\":{",
-        tide_health_status_name(status), tide_state_name(state), uptime);
+  put(&w, "{\"status\":\"");
+  put(&w, tide_health_status_name(status));
+  put(&w, "\",\"state\":\"");
+  put(&w, tide_state_name(state));
+  put(&w, "\",\"uptimeSec\":");
+  put_seconds(&w, uptime);
+  put(&w, ",\"checks\":{");
   for (const check *c = health->checks; c != NULL; c = c->next) {
     bool stale = is_stale(c, now);
-    print(&w, "%s\"%s\":{\"ok\":%s", c == health->checks ? "" : ",", c->name,
-          c->ok && !stale ? "true" : "false");
+    put(&w, c == health->checks ? "\"" : ",\"");
+    put(&w, c->name);
+    put(&w, "\":{\"ok\":");
+    put(&w, c->ok && !stale ? "true" : "false");
     if (!c->critical)
-      print(&w, ",\"critical\":false");
+      put(&w, ",\"critical\":false");
     if (stale)
-      print(&w, ",\"stale\":true");
-    if (c->extra != NULL)
-      print(&w, ",%s", c->extra);
-    print(&w, "}");
+      put(&w, ",\"stale\":true");
+    if (c->extra != NULL) {
+      put(&w, ",");
+      put(&w, c->extra);
+    }
+    put(&w, "}");
   }
-  print(&w, "}}\n");
+  put(&w, "}}\n");
   return w.length;
 }

@@ -40,8 +40,9 @@ const char *tide_health_status_name(tide_health_status status);
 tide_health_status tide_health_judge(const tide_health *health,
                                      tide_state state, uint64_t now);
 
-/* Writes the body of /health/ready; returns its whole length, as snprintf. */
+/* Writes the body of /health/ready, `uptime` in ns; returns its whole length,
+ * as snprintf does. */
 size_t tide_health_body(const tide_health *health, tide_state state,
-                        uint64_t now, double uptime, char *out, size_t size);
+                        uint64_t now, uint64_t uptime, char *out, size_t size);
 
 #endif

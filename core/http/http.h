@@ -234,6 +234,7 @@ typedef struct tide_answer {
   size_t length;
   bool sized; /* the handler gave a Content-Length: `size` */
   uint64_t size;
+  bool constant; /* type and headers are always the same where these are */
 } tide_answer;
 
 /* Why an answer was refused. */

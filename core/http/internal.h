@@ -215,6 +215,18 @@ typedef struct tide_listener {
   tide_forced *forced_names; /* TIDE_FORCED_NAMES of them, or NULL */
 } tide_listener;
 
+/* The head of an answer that says nothing of its own, but for the length of its
+ * body: it is the same for a second. (plain.c) */
+typedef struct tide_plain_head {
+  const char *type; /* for this type, these headers, this idle timeout; by */
+  const tide_answer_header *headers; /* their addresses */
+  const char *idle;
+  uint64_t until; /* the end of the second */
+  size_t length;
+  size_t number; /* where the length goes, in the place of one digit */
+  char text[512];
+} tide_plain_head;
+
 /* ---- the room ----------------------------------------------------------- */
 
 struct tide_http {
@@ -252,7 +264,10 @@ struct tide_http {
   size_t out_whole; /* of these, up to the end of the last complete answer */
   bool must_close_default; /* draining: each head says close */
   char date[40];
-  uint64_t date_at;
+  uint64_t date_until; /* when another second begins */
+  tide_plain_head plain[2];
+  unsigned plain_next;     /* the one to be made anew */
+  uint64_t batch_answered; /* requests of this read, for the histogram */
   tide_http_stats stats;
   char out[TIDE_OUT_SIZE];
   char read[TIDE_READ_SIZE];
@@ -301,7 +316,16 @@ void tide_conn__batch_drop(tide_conn *conn);
 /* The answer of the present request is complete. */
 void tide_conn__answered(tide_conn *conn);
 
+/* answer.c: the Date of now; whether the connection closes behind an answer */
+const char *tide_answer__date(tide_http *http);
+bool tide_answer__is_last(const tide_exchange *exchange);
+
+/* plain.c: writes an answer into the batch, if it is a plain one. */
+bool tide_answer__plain(tide_exchange *exchange, const tide_answer *answer);
+
 /* exchange.c */
+/* Requests that were begun and answered in the read that ends now. */
+void tide_exchange__count_batch(tide_http *http);
 tide_exchange *tide_exchange__take(tide_conn *conn);
 /* The answer is complete and written, or there will be none. */
 void tide_exchange__end(tide_exchange *exchange);

@@ -17,7 +17,8 @@ static void answer(tide_exchange *exchange, int status, const char *body,
                    .headers = &fresh,
                    .header_count = 1,
                    .body = body,
-                   .length = length};
+                   .length = length,
+                   .constant = true};
   tide_exchange_answer(exchange, &a);
 }
 
@@ -37,8 +38,8 @@ static void answer_ready(tide_exchange *exchange) {
     return;
   }
   uint64_t now = tide_http__now(http);
-  double uptime =
-      (double)(tide_clock_mono() - http->env.started_at) / (double)TIDE_SEC;
+  uint64_t real = http->env.clock->is_virtual ? tide_clock_mono() : now;
+  uint64_t uptime = real - http->env.started_at;
   char stack[4096];
   char *body = stack;
   size_t length =

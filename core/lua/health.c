@@ -49,8 +49,7 @@ static int body(lua_State *L) {
   const tide_health *health = tide_http_health(room(L));
   tide_state state = tide_lifecycle_state(&host->lifecycle);
   uint64_t now = tide_clock_now(&host->clock);
-  double uptime =
-      (double)(tide_clock_mono() - host->started_at) / (double)TIDE_SEC;
+  uint64_t uptime = tide_clock_mono() - host->started_at;
   size_t size = tide_health_body(health, state, now, uptime, NULL, 0) + 1;
   luaL_Buffer b;
   char *out = luaL_buffinitsize(L, &b, size);

@@ -22,7 +22,8 @@ enum { AT_ON_ERROR = 1, AT_HANDLER, AT_SECOND, AT_REQUEST, AT_RESULTS };
  * and nothing was done. */
 static bool answer_text(lua_State *co, tide_lua_http *bridge) {
   const tide_lua_exchange *h = lua_touserdata(co, AT_REQUEST);
-  tide_answer answer = {.status = 200, .type = "text/plain; charset=utf-8"};
+  tide_answer answer = {
+      .status = 200, .type = "text/plain; charset=utf-8", .constant = true};
   tide_exchange *exchange;
   if (lua_type(co, AT_RESULTS) != LUA_TSTRING ||
       !lua_isnoneornil(co, AT_RESULTS + 1) || h->prepared)
