@@ -18,7 +18,10 @@
 
 #include "internal.h"
 
-enum { ACCEPTS_PER_TURN = 64 };
+enum {
+  ACCEPTS_PER_TURN = 64,
+  ODD_CLIENTS = 16, /* so many in a turn are no accident of theirs */
+};
 #define PAUSE (100 * TIDE_MS)
 /* Without trouble for so long, new trouble is worth a new record. */
 #define CALM (60 * TIDE_SEC)
@@ -231,6 +234,7 @@ static bool queue_ended(tide_listener *listener, int error) {
 }
 
 bool tide_listener__accept(tide_listener *listener, int most) {
+  int failed = 0;
   for (int i = 0; i < most && listener->fd >= 0; i++) {
     welcome how = welcome_of(listener);
     if (how == NOT_NOW && may_wait(listener))
@@ -238,7 +242,7 @@ bool tide_listener__accept(tide_listener *listener, int most) {
     int fd = next_client(listener);
     if (fd >= 0)
       let_in(listener, fd, how);
-    else if (!is_of_client(errno))
+    else if (!is_of_client(errno) || ++failed == ODD_CLIENTS)
       return queue_ended(listener, errno);
   }
   return false;

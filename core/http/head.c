@@ -171,17 +171,44 @@ static bool check_lines(tide_request *r) {
   return end[2] == '\r' || bad(r, "bare line feed at the end of the head");
 }
 
-/* host[:port] without userinfo; empty is legal. */
-static bool host_is_sound(const char *host, size_t length) {
-  static const char punctuation[] = "-._~!$&'()*+,;=:[]%";
-  for (size_t i = 0; i < length; i++) {
-    char c = host[i];
+static bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
+         (c >= 'A' && c <= 'F');
+}
+
+/* The length of the name or address before the port; `length` + 1: it is none.
+ */
+static size_t host_end(const char *host, size_t length) {
+  static const char punctuation[] = "-._~!$&'()*+,;=";
+  bool literal = length > 0 && host[0] == '[';
+  size_t at = literal;
+  for (; at < length && host[at] != (literal ? ']' : ':'); at++) {
+    char c = host[at];
     bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
                  (c >= 'A' && c <= 'Z') || c == '.';
-    if (!plain && (c == '\0' || strchr(punctuation, c) == NULL))
-      return false;
+    if (!plain && c == '%' && at + 2 < length && is_hex(host[at + 1]) &&
+        is_hex(host[at + 2]))
+      continue;
+    if (!plain && (c == '\0' || strchr(punctuation, c) == NULL) &&
+        !(literal && c == ':'))
+      return length + 1;
   }
-  return true;
+  if (!literal)
+    return at;
+  return at == length || at == 1 ? length + 1 : at + 1; /* ']' closes it */
+}
+
+/* host[:port] without userinfo; empty is legal, a port alone is not. */
+static bool host_is_sound(const char *host, size_t length) {
+  size_t at = host_end(host, length);
+  unsigned long port = 0;
+  if (at >= length)
+    return at == length;
+  if (at == 0 || host[at] != ':')
+    return false;
+  while (++at < length && host[at] >= '0' && host[at] <= '9' && port <= 65535)
+    port = port * 10 + (unsigned long)(host[at] - '0');
+  return at == length && port <= 65535;
 }
 
 /* The length of "http://" or "https://" at the start; 0: neither. */
