@@ -225,8 +225,8 @@ end
 ---@field fd string|nil name of an inherited socket
 ---@field reuseport boolean|nil other processes of this user may listen there, too
 ---@field accept "early"|"ready"|nil
----@field limits table|nil
----@field timeouts table|nil
+---@field limits moontide.ListenLimits|nil
+---@field timeouts moontide.ListenTimeouts|nil
 ---@field stream_grace number|string|nil until streams are ended, from the start of a drain
 ---@field handler_timeout number|string|nil 503 for handlers that take longer; not for streams
 ---@field cancel_on_disconnect boolean|nil whether a handler ends with its client; nil: of streams
