@@ -633,5 +633,6 @@ function claim:release() end
 return {
   host = host, clock = clock, state = state, signals = signals, log = log, watchdog = watchdog,
   coroutine = co, task = tasks, notify = notify, control = control, health = health, http = room,
-  digest = digest, embed = embed, sqlite = { open = sqlite.open, claims = claim, databases = database },
+  digest = digest, embed = embed,
+  sqlite = { open = sqlite.open, claims = claim, databases = database },
 }
