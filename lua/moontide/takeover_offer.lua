@@ -77,8 +77,8 @@ end
 -- Whether it is another run of this service, and not another one that is called the same by chance.
 local function is_same(message)
   if config.is_set "name" and message.named then return true end
-  local own = require("moontide.boot").main.path
-  return native.realpath(own) == message.script
+  local own = native.realpath(require("moontide.boot").main.path)
+  return own ~= nil and own == message.script
 end
 
 local function refusal(message)

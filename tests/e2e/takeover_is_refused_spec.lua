@@ -173,27 +173,42 @@ describe("a takeover", function()
     serves(other)
   end)
 
-  it("answered by a refusal of any kind ends with 69", function()
+  -- A process that answers the request with these members; nil: it ends.
+  local function answering(members)
     uv.fs_mkdir(service:sockets(), 448)
-    local server, seen = uv.new_pipe(false), ""
+    local server = uv.new_pipe(false)
     assert(server:bind(service:sockets() .. "/app-1.sock"))
     server:listen(4, function()
       local client = uv.new_pipe(false)
       server:accept(client)
       client:read_start(function(_, data)
-        if not data then return client:close() end
-        seen = seen .. data
-        local id = data:match '"id":(%d+)'
-        client:write(data:find '"hello"'
-          and ('{"type":"hello","id":%s,"state":"ready","listeners":1}\n'):format(id)
-          or ('{"type":"refused","id":%s,"message":"not today"}\n'):format(id))
+        local id = data and data:match '"id":(%d+)'
+        if data and data:find '"hello"' then
+          client:write(('{"type":"hello","id":%s,"state":"ready","listeners":1}\n'):format(id))
+        elseif data and members then
+          assert.matches('"protocol":1', data, 1, true)
+          client:write(('{"id":%s,%s}\n'):format(id, members))
+        else
+          client:close()
+        end
       end)
     end)
-    refused(service:start { flags = { "--takeover" } },
-      "process %d+ cannot be taken over: it refuses: not today")
-    assert.matches('"protocol":1', seen, 1, true)
-    server:close()
-  end)
+    return server
+  end
+
+  for members, pattern in pairs {
+    ['"type":"refused","message":"not today"'] = "it refuses: not today",
+    ['"type":"offer","listeners":[{"name":"api"}]'] = "1 sockets were announced and 0 came",
+    ['"type":"offer","listeners":["x"]'] = "1 sockets were announced and 0 came",
+    [""] = "it ended before it answered",
+  } do
+    it("answered by " .. members .. " ends with 69", function()
+      local server = answering(members ~= "" and members or nil)
+      refused(service:start { flags = { "--takeover" } },
+        "process %d+ cannot be taken over: " .. pattern)
+      server:close()
+    end)
+  end
 end)
 
 describe("a control socket", function()

@@ -23,7 +23,7 @@ describe("a takeover", function()
     end
     local app = service:start_ready { env = env() }
     local clients = load.start {
-      port = service.port, keep_alive = 8, per_request = 8, post = 8, pipelined = 2, slow = 30,
+      port = service.port, keep_alive = 24, per_request = 16, post = 16, pipelined = 8, slow = 30,
     }
     for _ = 1, rounds do
       local successor = service:start { flags = { "--takeover=required" }, env = env() }
@@ -46,8 +46,12 @@ describe("a takeover", function()
     app:signal "TERM"
     assert.equal(0, (app:wait()))
     if os.getenv "TIDE_TAKEOVERS" then
+      local slowest = 0
+      for _, kind in ipairs { "keep_alive", "per_request", "post", "pipelined" } do
+        slowest = math.max(slowest, counts[kind].slowest_ms)
+      end
       print(("%d takeovers, %d requests answered, %d failed, slowest %.0f ms, %d probes ready")
-        :format(rounds, counts.answered, counts.failed, counts.slowest_ms, ready))
+        :format(rounds, counts.answered, counts.failed, slowest, ready))
     end
   end)
 end)

@@ -49,6 +49,27 @@ describe("a takeover", function()
     assert.same({}, new:find_logs { level = "error" })
   end)
 
+  it("goes on when the old process dies at the last moment", function()
+    local new = following "700ms"
+    old:signal "STOP" -- so that it cannot say go
+    new:wait_log { msg = "startup phase ok", phase = "slow" }
+    old:signal "KILL"
+    old:wait()
+    new:wait_log { msg = "ready" }
+    serves(new)
+  end)
+
+  it("ends when the old process hangs at the last moment", function()
+    local new = following "700ms"
+    old:signal "STOP"
+    assert.equal(69, (new:wait(20)))
+    assert.is_truthy(new:find_logs(("takeover: process %d does not answer"):format(old.pid))[1])
+    old:signal "CONT"
+    serves(old)
+    service:follow()
+    assert.equal(0, (old:wait()))
+  end)
+
   it("leaves the old process when the new one is killed, and loses nothing", function()
     local clients = load.start {
       port = service.port, keep_alive = 4, per_request = 4, post = 4, pipelined = 1,
