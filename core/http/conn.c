@@ -6,6 +6,7 @@
  * still sends is read and discarded until its FIN. Closing with unread input
  * would make the kernel send RST, which destroys an answer under way.
  */
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -19,12 +20,16 @@ int tide_conn__unread(const tide_conn *conn) {
 }
 
 /* libuv makes an EOF of a hang-up that comes with data, also where it was a
- * reset: only a socket that is still connected was closed in good order. */
+ * reset: only a TCP socket that is still connected was closed in good order. A
+ * Unix socket knows no reset, but tells a peer that is gone from one that has
+ * closed its half. */
 bool tide_conn__was_reset(const tide_conn *conn) {
   struct sockaddr_storage peer;
   socklen_t length = sizeof peer;
-  return !conn->listener->is_unix &&
-         getpeername(conn->fd, (struct sockaddr *)&peer, &length) != 0;
+  struct pollfd look = {.fd = conn->fd};
+  if (conn->listener->is_unix)
+    return poll(&look, 1, 0) > 0 && (look.revents & POLLHUP) != 0;
+  return getpeername(conn->fd, (struct sockaddr *)&peer, &length) != 0;
 }
 
 bool tide_conn__is_busy(const tide_conn *conn) {

@@ -90,10 +90,13 @@ const char *tide_exchange_body(tide_exchange *exchange, size_t *length,
 }
 
 void tide_exchange_take(tide_exchange *exchange, size_t length) {
+  tide_conn *conn = exchange->conn;
   exchange->request.body_taken += length;
-  /* The connection may have stopped reading for want of room. */
-  if (exchange->conn != NULL && !exchange->request.done)
-    tide_conn__later(exchange->conn);
+  if (conn == NULL || exchange->request.done)
+    return;
+  /* It has stopped for want of room, or has more to parse. */
+  if (!conn->reading || conn->pending_length > 0)
+    tide_conn__later(conn);
 }
 
 void tide_exchange_want_body(tide_exchange *exchange, bool whole) {
