@@ -22,6 +22,7 @@ parts=(
   "order|order.lua||||ordering 10,000 phases"
   "tasks|tasks.lua||||10,000 tasks"
   "interrupt|interrupt_cost.lua|ROUNDS|60|3|what interrupting costs Lua"
+  "embed|embed.lua|TOOLS ROUNDS|40|3|the host in a program of one's own"
   "runaway|runaway.lua|ROUNDS|40|3|Lua that spins, from its deadline to its end"
   "http|http.lua|TOOLS ROUNDS|10|1|requests: CPU, throughput, idle connections"
   "drain|drain.lua|TOOLS ROUNDS|100|3|what a stop costs clients: requests lost, time to the exit"

@@ -150,6 +150,12 @@ int tide_lua_setup(tide_host *host) {
   return 0;
 }
 
+/* What may raise, of a detach. */
+static int detach(lua_State *L) {
+  tide_lua_close_loader(L);
+  return 0;
+}
+
 void tide_lua_detach(tide_host *host) {
   lua_State *L = host->L;
   tide_lua_untrack(L);
@@ -157,6 +163,10 @@ void tide_lua_detach(tide_host *host) {
   luaL_unref(L, LUA_REGISTRYINDEX, host->idle_fn);
   luaL_unref(L, LUA_REGISTRYINDEX, host->uncaught_fn);
   luaL_unref(L, LUA_REGISTRYINDEX, host->drain_fn);
+  luaL_unref(L, LUA_REGISTRYINDEX, host->work_fn);
+  lua_pushcfunction(L, detach);
+  if (lua_pcall(L, 0, 0, 0) != LUA_OK)
+    lua_pop(L, 1);
   lua_pushnil(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
 }

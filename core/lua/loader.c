@@ -108,6 +108,50 @@ static int searcher(lua_State *L) {
   return 2;
 }
 
+/* Whether a name in package.loaded is the library's, or luv on our loop. */
+static bool is_ours(const char *name) {
+  return strncmp(name, "moontide", 8) == 0 || strcmp(name, "luv") == 0;
+}
+
+static void forget_loaded(lua_State *L) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  lua_pushnil(L);
+  while (lua_next(L, -2) != 0) {
+    lua_pop(L, 1);
+    if (lua_type(L, -1) != LUA_TSTRING || !is_ours(lua_tostring(L, -1)))
+      continue;
+    lua_pushvalue(L, -1);
+    lua_pushnil(L);
+    lua_rawset(L, -4); /* a field that is there may be cleared on the way */
+  }
+  lua_pop(L, 1);
+}
+
+static void remove_searcher(lua_State *L) {
+  lua_Integer i = 1, last;
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "searchers");
+  last = luaL_len(L, -1);
+  while (i <= last && (lua_geti(L, -1, i), lua_tocfunction(L, -1) != searcher))
+    lua_pop(L, 1), i++;
+  if (i <= last)
+    lua_pop(L, 1);
+  for (; i <= last; i++) {
+    lua_geti(L, -1, i + 1);
+    lua_seti(L, -2, i);
+  }
+  lua_pop(L, 2);
+}
+
+void tide_lua_close_loader(lua_State *L) {
+  forget_loaded(L);
+  remove_searcher(L);
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  lua_pushnil(L);
+  lua_setfield(L, -2, "luv");
+  lua_pop(L, 1);
+}
+
 static void insert_searcher(lua_State *L, tide_host *host) {
   lua_Integer i;
   lua_getglobal(L, "package");

@@ -81,5 +81,8 @@ void tide_lua_open_core(lua_State *L, tide_host *host);
 /* Installs package.searchers and preload entries for the embedded library and
  * for luv on the host's loop. */
 void tide_lua_open_loader(lua_State *L, tide_host *host);
+/* Takes them away again, with all that was loaded: the next host of the state
+ * begins anew. */
+void tide_lua_close_loader(lua_State *L);
 
 #endif

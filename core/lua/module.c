@@ -50,9 +50,17 @@ static int require(lua_State *L, const char *name) {
   return 1;
 }
 
+/* One library in a state, whether a script asks for it or a C program calls
+ * this. */
 int luaopen_moontide(lua_State *L) {
   ensure_host(L);
-  return require(L, "moontide.init");
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  if (lua_getfield(L, -1, "moontide") == LUA_TTABLE)
+    return 1;
+  require(L, "moontide.init");
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -4, "moontide");
+  return 1;
 }
 
 /* The same file, asked for by a part of the library: a host is made, and its

@@ -48,8 +48,8 @@ describe("an installed moontide", function()
   end)
 
   it("exports what the checked-in list says, and no more", function()
-    local names = sh(("nm -D --defined-only $(find %s -name 'libmoontide.so') | cut -d' ' -f3 | LC_ALL=C sort")
-      :format(prefix))
+    local names = sh(("nm -D --defined-only $(find %s -name libmoontide.so) | cut -d' ' -f3"
+      .. " | LC_ALL=C sort"):format(prefix))
     local listed = assert(proc.read_file(source .. "/tests/data/exported-names.txt"))
     assert.equal(listed, names)
   end)

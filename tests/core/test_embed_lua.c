@@ -1,0 +1,117 @@
+/* A program that has a Lua state already gives it a host; the state stays the
+ * program's. */
+#include <lauxlib.h>
+#include <lualib.h>
+
+#include "embed_helpers.h"
+
+static void run_lua(lua_State *L, const char *text) {
+  if (luaL_dostring(L, text) != LUA_OK)
+    fail_msg("%s", lua_tostring(L, -1));
+}
+
+static lua_State *own_state(void) {
+  lua_State *L = luaL_newstate();
+  luaL_openlibs(L);
+  run_lua(L, "mine = { n = 1 }\n"
+             "resume, wrap, exit, xp = coroutine.resume, coroutine.wrap, "
+             "os.exit, xpcall");
+  return L;
+}
+
+static tide_host *host_of(lua_State *L, unsigned flags) {
+  tide_options options;
+  tide_options_init(&options);
+  options.lua = L;
+  options.flags = flags;
+  return new_host_with(&options);
+}
+
+static void the_state_is_usable_before_meanwhile_and_after(void **state) {
+  lua_State *L = own_state();
+  tide_host *host = host_of(L, 0);
+  int top = lua_gettop(L);
+  (void)state;
+  assert_ptr_equal(tide_lua(host), L);
+  load(host, PLAIN "tide.startup:phase('a', function() mine.n = mine.n + 1 "
+                   "end)");
+  assert_int_equal(tide_start(host), 0);
+  step_until(host, TIDE_READY);
+  run_lua(L, "assert(mine.n == 2) mine.co = coroutine.wrap(function() "
+             "coroutine.yield(1) return 2 end) assert(mine.co() == 1)");
+  assert_int_equal(stop(host), 0);
+  assert_int_equal(lua_gettop(L), top);
+  run_lua(L, "assert(mine.co() == 2)\n"
+             "assert(coroutine.resume == resume and os.exit == exit)\n"
+             "assert(coroutine.wrap == wrap and xpcall == xp)\n"
+             "collectgarbage() collectgarbage()");
+  lua_close(L);
+}
+
+static void a_state_can_have_one_host_after_another(void **state) {
+  lua_State *L = own_state();
+  int i;
+  (void)state;
+  for (i = 0; i < 3; i++) {
+    tide_host *host = host_of(L, TIDE_INTERRUPT);
+    load(host, PLAIN "mine.n = mine.n + 1");
+    assert_int_equal(tide_start(host), 0);
+    step_until(host, TIDE_READY);
+    assert_int_equal(stop(host), 0);
+  }
+  run_lua(L, "assert(mine.n == 4, mine.n)");
+  lua_close(L);
+}
+
+static void its_memory_is_its_makers(void **state) {
+  lua_State *L = own_state();
+  tide_options options;
+  tide_host *host;
+  (void)state;
+  tide_options_init(&options);
+  options.lua = L;
+  options.lua_memory_limit = (size_t)64 * 1024 * 1024;
+  assert_int_equal(tide_new(&host, &options), TIDE_EINVAL);
+  lua_close(L);
+}
+
+static void require_finds_the_host_that_is_there(void **state) {
+  lua_State *L = own_state();
+  tide_host *host = host_of(L, 0);
+  (void)state;
+  assert_int_equal(luaopen_moontide(L), 1);
+  lua_setglobal(L, "tide");
+  run_lua(L, "assert(tide.state() == 'starting')\n"
+             "tide.config { manage = false, shutdown = { linger = 0 } }");
+  load(host, "assert(require 'moontide' == tide)");
+  assert_int_equal(tide_start(host), 0);
+  step_until(host, TIDE_READY);
+  assert_int_equal(stop(host), 0);
+  lua_close(L);
+}
+
+static void the_stack_is_as_it_was_after_errors(void **state) {
+  lua_State *L = own_state();
+  tide_host *host = host_of(L, 0);
+  int top = lua_gettop(L), i;
+  (void)state;
+  for (i = 0; i < 1000; i++) {
+    luaL_loadstring(L, "error { code = 7 }");
+    assert_int_equal(tide_call(host, 0, 0), TIDE_ELUA);
+    assert_int_equal(tide_load_buffer(host, "x", "=", 1), TIDE_ESCRIPT);
+  }
+  assert_int_equal(lua_gettop(L), top);
+  tide_free(host); /* never started */
+  lua_close(L);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_state_is_usable_before_meanwhile_and_after),
+      cmocka_unit_test(a_state_can_have_one_host_after_another),
+      cmocka_unit_test(its_memory_is_its_makers),
+      cmocka_unit_test(require_finds_the_host_that_is_there),
+      cmocka_unit_test(the_stack_is_as_it_was_after_errors),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
