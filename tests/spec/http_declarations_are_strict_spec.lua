@@ -39,6 +39,11 @@ describe("tide.http.listen", function()
     refuses({ port = 1, stream_grace = "5" }, "stream_grace")
     refuses({ port = 1, handler_timeout = {} }, "handler_timeout")
     refuses({ port = 1, cancel_on_disconnect = "yes" }, "cancel_on_disconnect is a boolean")
+    refuses({ port = 1, idle_close_spread = "2" }, "idle_close_spread")
+    refuses({ port = 1, linger_adaptive = 1 }, "linger_adaptive is a boolean")
+    refuses({ port = 1, linger_adaptiv = true }, "did you mean \"linger_adaptive\"")
+    refuses({ port = 1, timeouts = { first_byte_grac = 1 } }, "did you mean \"first_byte_grace\"")
+    refuses({ port = 1, timeouts = { header_in_drain = 0 } }, "header_in_drain: 0 is refused")
     assert.has_no_error(function()
       tide.http.listen { name = "durations", port = 0, stream_grace = "1m", handler_timeout = 2,
         cancel_on_disconnect = false }
