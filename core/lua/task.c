@@ -316,7 +316,7 @@ static void keep_for_c(lua_State *L, tide_sched *s, int up) {
   size_t i;
   lua_newtable(L);
   tide_task_functions(L, up, functions);
-  for (i = 0; functions[i].name != NULL; i++) {
+  for (i = 0; i < sizeof slots / sizeof *slots; i++) {
     lua_getfield(L, -1, functions[i].name);
     *slots[i] = luaL_ref(L, LUA_REGISTRYINDEX);
   }
