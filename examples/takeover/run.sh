@@ -35,7 +35,8 @@ die() {
 
 start() { # start VERSION MESSAGE: returns when its log has the message
   local log=$work/$1.log
-  VERSION=$1 "$moontide" run --takeover app.lua 2>"$log" &
+  : >"$log" # the process opens it when it gets to run
+  VERSION=$1 "$moontide" run --takeover app.lua 2>>"$log" &
   pids[$1]=$!
   for _ in $(seq 200); do
     grep -q "\"msg\":\"$2\"" "$log" && return
