@@ -1,8 +1,8 @@
 /* A program that has had a Lua state for years, and now gets a lifecycle.
  *
- * The state, its libraries and what it remembers stay the program's: moontide is
- * put into it, runs the script app.lua on it, and is gone again before the state
- * is closed.
+ * The state, its libraries and what it remembers stay the program's: moontide
+ * is put into it, runs the script app.lua on it, and is gone again before the
+ * state is closed.
  */
 #include <lauxlib.h>
 #include <lualib.h>

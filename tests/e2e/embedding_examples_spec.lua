@@ -1,6 +1,7 @@
 -- The programs of examples/ that embed the library: built as their README says, against an installed
 -- moontide, and run.
 local http = require "support.http_client"
+local loop = require "support.loop"
 local proc = require "support.process"
 
 local build = os.getenv "MOONTIDE_BUILD"
@@ -22,13 +23,9 @@ if build:find "asan" or build:find "tsan" then
   return
 end
 
-local prefix
-
 local function built(name)
-  if not prefix then
-    prefix = proc.temp_dir() .. "/prefix"
-    sh(("cmake --install %s --prefix %s"):format(build, prefix))
-  end
+  local prefix = proc.temp_dir() .. "/prefix"
+  sh(("cmake --install %s --prefix %s"):format(build, prefix))
   local dir = proc.temp_dir()
   sh(("cmake -S %s%s -B %s -DCMAKE_PREFIX_PATH=%s -DCMAKE_C_FLAGS='-Wall -Wextra -Werror'"
     .. " >/dev/null && cmake --build %s"):format(examples, name, dir, prefix, dir))
@@ -45,5 +42,74 @@ describe("examples/embed-lua", function()
     app:signal "TERM"
     assert.equal(0, (app:wait()))
     assert.equal("hello, ann\nhello, and goodbye, after 1\nvisits: 1\n", app:stdout())
+  end)
+end)
+
+describe("examples/edge-proxy", function()
+  -- Answers each line with its own name and the line, until the client has ended.
+  local function backend(name)
+    local app = proc.start {
+      script = ([[
+        local tide, uv = require "moontide", require "luv"
+        tide.config { manage = false, shutdown = { linger = 0 } }
+        local server = uv.new_tcp()
+        server:bind("127.0.0.1", tonumber(os.getenv "PORT"))
+        server:listen(16, function()
+          local client = uv.new_tcp()
+          server:accept(client)
+          client:read_start(function(_, data)
+            if data then client:write("%s " .. data) else client:close() end
+          end)
+        end)
+      ]]):format(name), manage = false,
+    }
+    app:wait_log { msg = "ready" }
+    return app
+  end
+
+  local function ask(conn, text)
+    conn:send(text .. "\n")
+    loop.try(function() return conn.buffer:find "\n" or conn.closed end, 5)
+    local line = conn.buffer
+    conn.buffer = ""
+    return line
+  end
+
+  local function start(routes)
+    local path = proc.temp_dir() .. "/routes.lua"
+    proc.write_file(path, routes)
+    local app = proc.start {
+      program = built "edge-proxy", argv = { examples .. "edge-proxy/app.lua" }, manage = false,
+      env = { ROUTES = path },
+    }
+    app:wait_log { msg = "ready" }
+    return app, path
+  end
+
+  it("forwards, takes other routes at SIGHUP, and drains", function()
+    local a, b, port = backend "a", backend "b", proc.free_port()
+    local line = "return { [%d] = '127.0.0.1:%d' }"
+    local app, path = start(line:format(port, a.port))
+    local first = assert(http.connect(port))
+    assert.equal("a one\n", ask(first, "one"))
+    proc.write_file(path, line:format(port, b.port))
+    app:signal "HUP"
+    loop.try(function() return #app:find_logs { msg = "routes" } == 2 end, 5)
+    local second = assert(http.connect(port))
+    assert.equal("b two\n", ask(second, "two"))
+    assert.equal("a three\n", ask(first, "three")) -- it keeps its target
+    proc.write_file(path, "return 7")
+    app:signal "HUP"
+    app:wait_log { msg = "the routes stay as they are" }
+    assert.equal("b four\n", ask(second, "four"))
+
+    app:signal "TERM"
+    app:wait_log(function(record) return record.phase == "service-unbind" end)
+    assert.is_nil((http.connect(port))) -- the port is closed, who is connected goes on
+    assert.equal("a five\n", ask(first, "five"))
+    assert.is_nil(app.exited_at)
+    first:close()
+    second:close()
+    assert.equal(0, (app:wait()))
   end)
 end)
