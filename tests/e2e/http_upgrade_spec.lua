@@ -174,6 +174,7 @@ describe("res:upgrade", function()
     wait_for(conn, "hello")
     local text = http.get(app.manage_port, "/metrics").body
     assert.matches("\nmoontide_http_requests_in_flight[^\n]* 0\n", text)
+    assert.matches('\nmoontide_http_connections{state="upgraded"} 1\n', text)
     app:signal "TERM"
     app:signal "TERM"
     assert.equal("eof", conn:wait_close())
