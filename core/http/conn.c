@@ -145,6 +145,8 @@ void tide_conn__destroy(tide_conn *conn, bool reset) {
   }
   if (conn->in_turn)
     leave_turn(conn);
+  if (conn->read_ahead)
+    tide_reads__forget(conn);
   tide_conn__set_state(conn, TIDE_CONN_CLOSED);
   conn->reading = false;
   tide_conn__batch_drop(conn);

@@ -1,8 +1,9 @@
 /* conn_read: bytes on their way in.
  *
- * A read lands in the room's one buffer. Requests are parsed from there, one
- * after the other, and each is answered before the next one is looked at. What
- * cannot be parsed yet is kept; with 64 KiB kept, the connection stops reading.
+ * A read lands in the room's one buffer (reads.c). Requests are parsed from
+ * there, one after the other, and each is answered before the next one is
+ * looked at. What cannot be parsed yet is kept; with 64 KiB kept, the
+ * connection stops reading.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -14,8 +15,7 @@
 static void on_alloc(uv_handle_t *handle, size_t hint, uv_buf_t *buf) {
   tide_conn *conn = handle->data;
   (void)hint;
-  buf->base = conn->listener->http->read;
-  buf->len = TIDE_READ_SIZE;
+  tide_reads__room(conn->listener->http, buf);
 }
 
 /* Empty lines before a request line are skipped, two at most; they are not the
@@ -275,7 +275,7 @@ void tide_conn__process(tide_conn *conn) {
   check_eof(conn);
 }
 
-static void on_data(tide_conn *conn, const char *data, size_t length) {
+void tide_conn__take(tide_conn *conn, const char *data, size_t length) {
   if (conn->state == TIDE_CONN_FIN) {
     conn->unread_seen = true;
     if (tide_http__now(conn->listener->http) >= conn->fin_until)
@@ -301,10 +301,14 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf) {
   tide_conn *conn = stream->data;
   if (conn->state == TIDE_CONN_CLOSED || count == 0)
     return;
+  (void)buf;
   if (count > 0) {
-    on_data(conn, buf->base, (size_t)count);
+    tide_reads__add(conn, (size_t)count);
     return;
   }
+  tide_reads__flush(conn);
+  if (conn->state == TIDE_CONN_CLOSED)
+    return;
   if (count != UV_EOF || tide_conn__was_reset(conn)) {
     conn->listener->http->stats.aborted += tide_conn__is_busy(conn);
     tide_conn__destroy(conn, false);

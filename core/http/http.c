@@ -109,7 +109,10 @@ int tide_http_open(tide_http **out, const tide_http_env *env) {
   uv_idle_init(env->loop, &http->turn);
   uv_unref((uv_handle_t *)&http->turn);
   http->turn.data = http;
-  http->handles = 1;
+  uv_check_init(env->loop, &http->check);
+  uv_unref((uv_handle_t *)&http->check);
+  http->check.data = http;
+  http->handles = 2;
   http->observer.fn = on_state;
   http->observer.arg = http;
   tide_lifecycle_observe(env->lifecycle, &http->observer);
@@ -155,6 +158,7 @@ void tide_http_close(tide_http *http) {
   if (http->reserve_fd >= 0)
     close(http->reserve_fd);
   uv_close((uv_handle_t *)&http->turn, on_turn_closed);
+  uv_close((uv_handle_t *)&http->check, on_turn_closed);
 }
 
 void tide_http_set_handlers(tide_http *http,

@@ -21,6 +21,7 @@
 
 enum {
   TIDE_READ_SIZE = 65536,  /* the shared read buffer */
+  TIDE_READS_MAX = 128,    /* reads that it holds */
   TIDE_OUT_SIZE = 65536,   /* answers gathered for one write */
   TIDE_HIGH_WATER = 65536, /* unread bytes with which a client waits */
   TIDE_CLOSES_PER_TURN = 50,
@@ -135,6 +136,7 @@ typedef struct tide_conn {
   bool probed : 1;       /* a late timeout was put off once */
   bool after_answer : 1; /* of a FIN: it follows an answer */
   bool finishing : 1;    /* FIN as soon as all is written */
+  bool read_ahead : 1;   /* some of its bytes are among http->reads */
   bool holding : 1;      /* counted in listener->holding */
   bool reserved : 1;     /* counted in http->reserved: for a probe only */
   union {
@@ -227,6 +229,13 @@ typedef struct tide_plain_head {
   char text[512];
 } tide_plain_head;
 
+/* Bytes of a connection in the shared read buffer, not taken yet. */
+typedef struct tide_read {
+  tide_conn *conn; /* NULL: it is closed */
+  uint32_t at;
+  uint32_t length;
+} tide_read;
+
 /* ---- the room ----------------------------------------------------------- */
 
 struct tide_http {
@@ -237,6 +246,7 @@ struct tide_http {
   tide_http_handlers handlers;
   tide_health *health;
   uv_idle_t turn; /* work for the next turn of the loop; started when needed */
+  uv_check_t check;       /* takes what this turn has read; likewise */
   tide_deadline deadline; /* sweeps the timeout lists */
   uint64_t pace_at;       /* the next look at those who are slow */
   tide_place *pacing;     /* where that look is */
@@ -258,8 +268,11 @@ struct tide_http {
   uint32_t in_flight;
   uint32_t max_in_flight;
 
-  uint64_t read_at; /* the time, while one read is being taken; else 0 */
-  tide_conn *batch; /* whose answers are gathered in `out` */
+  tide_read reads[TIDE_READS_MAX];
+  unsigned read_count;
+  size_t read_length; /* of the read buffer, in use by these */
+  uint64_t read_at;   /* the time, while one read is being taken; else 0 */
+  tide_conn *batch;   /* whose answers are gathered in `out` */
   size_t out_length;
   size_t out_whole; /* of these, up to the end of the last complete answer */
   bool must_close_default; /* draining: each head says close */
@@ -301,6 +314,19 @@ int tide_conn__read_start(tide_conn *conn);
 void tide_conn__read_stop(tide_conn *conn);
 /* Parses what is pending, and goes on with the next request. */
 void tide_conn__process(tide_conn *conn);
+
+/* What was read of a connection's bytes is looked at. */
+void tide_conn__take(tide_conn *conn, const char *data, size_t length);
+
+/* reads.c */
+/* Where the next read goes. */
+void tide_reads__room(tide_http *http, uv_buf_t *buf);
+/* So much was read there: it is taken at the end of the poll, or now. */
+void tide_reads__add(tide_conn *conn, size_t length);
+/* Takes what was read of the connection before, in its turn. */
+void tide_reads__flush(tide_conn *conn);
+/* The connection closes. */
+void tide_reads__forget(tide_conn *conn);
 
 /* conn_write.c */
 void tide_conn__write(tide_conn *conn, const uv_buf_t *bufs, unsigned count);
