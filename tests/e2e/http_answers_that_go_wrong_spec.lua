@@ -37,6 +37,7 @@ server:route("HEAD", "/size", function() return 200, nil, { ["Content-Length"] =
 server:get("/name", function(req, res) res:header("a b", "x") res:write "a" end)
 server:get("/value", function(req, res) res:header("a", "x\r\ny: z"):write "a" end)
 server:get("/fail", function(req, res) res:write "half" tide.sleep(0.05) error "secret" end)
+server:get("/both", function(req, res) res:write "half" tide.sleep(0.05) return { a = 1 } end)
 server:get("/stream", function(req, res)
   res:stream(function(write) write "half" tide.sleep(0.05) error "secret" end)
 end)
@@ -134,6 +135,8 @@ describe("an answer", function()
       assert.is_nil(came:find("\r\n0\r\n", 1, true))
       assert.matches("secret", failure(app, path).error)
     end
+    assert.equal("ECONNRESET", (ask(app, "/both")))
+    assert.matches("its last piece or nothing, not a table", failure(app, "/both").error)
   end)
 end)
 

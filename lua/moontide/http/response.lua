@@ -235,6 +235,11 @@ end
 
 -- After a stream: what the handler returns is the last piece, if it is text.
 local function end_stream(x, last)
+  local kind = type(last)
+  if kind == "table" or kind == "number" then
+    error("a handler that has written its answer returns its last piece or nothing, not a " .. kind,
+      0)
+  end
   if type(last) == "string" and last ~= "" and not M.write_all(x, last, 1) then return end
   M.finish(x)
 end
