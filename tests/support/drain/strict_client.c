@@ -28,7 +28,8 @@
  * `timeout`. Points of time are seconds of the monotonic clock; `closed_at` are
  * deciles of when the server closed.
  */
-#include <arpa/inet.h>
+#include "strict_options.h"
+
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
@@ -43,20 +44,6 @@
 #include <unistd.h>
 
 enum { BUFFER = 2048, DEPTH = 4, PATIENCE_MS = 20000 };
-
-typedef enum mode {
-  CLOSE,
-  POST,
-  KEEP,
-  THINK,
-  POST_THINK,
-  PIPELINE,
-  IDLE,
-  SILENT
-} mode;
-static const char *const mode_names[] = {"close", "post",       "keep",
-                                         "think", "post_think", "pipeline",
-                                         "idle",  "silent"};
 
 typedef enum outcome {
   ANSWERED,
@@ -90,28 +77,12 @@ typedef struct client {
   char buffer[BUFFER];
 } client;
 
-static struct {
-  struct sockaddr_in address;
-  const char *path;
-  mode mode;
-  int clients;
-  uint64_t until;
-  int pause_ms;
-  bool once, retry_refused;
-} opt;
-
 static client *clients;
 static int poll_fd, alive, warm, started;
 static uint64_t counts[OUTCOMES], next_number;
 static double *closed_at; /* idle and silent: when the server closed */
 static int closed;
 static double last_answer_at;
-
-static uint64_t now_us(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static void drop(client *c) {
   if (c->fd >= 0)
@@ -135,10 +106,6 @@ static void rest(client *c, uint64_t us) {
 
 /* ---- asking ---------------------------------------------------------------
  */
-
-static bool posts(void) {
-  return opt.mode == POST || opt.mode == POST_THINK;
-}
 
 static size_t request_text(client *c, char *out, size_t size) {
   const char *close_it = opt.mode == CLOSE ? "Connection: close\r\n" : "";
@@ -416,7 +383,7 @@ static void run(void) {
   }
 }
 
-/* ---- the command line -----------------------------------------------------
+/* ---- the whole -------------------------------------------------------------
  */
 
 static int by_value(const void *a, const void *b) {
@@ -425,7 +392,7 @@ static int by_value(const void *a, const void *b) {
 }
 
 static void report(void) {
-  printf("{\"mode\":\"%s\"", mode_names[opt.mode]);
+  printf("{\"mode\":\"%s\"", options_mode());
   for (int i = 0; i < OUTCOMES; i++)
     printf(",\"%s\":%llu", outcome_names[i], (unsigned long long)counts[i]);
   printf(",\"last_answer_at\":%.6f,\"closed\":%d", last_answer_at, closed);
@@ -436,57 +403,8 @@ static void report(void) {
   puts(closed > 0 ? "]}" : "}");
 }
 
-static int usage(const char *wrong) {
-  fprintf(stderr, "strict_client: %s (the head of its source says how)\n",
-          wrong);
-  return 64;
-}
-
-static int parse_options(int argc, char **argv) {
-  opt.address.sin_family = AF_INET;
-  opt.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  opt.clients = 1;
-  opt.pause_ms = 4;
-  opt.until = now_us() + 10000000;
-  for (int i = 1; i < argc; i++) {
-    const char *value = i + 1 < argc ? argv[i + 1] : "";
-    if (strcmp(argv[i], "--once") == 0) {
-      opt.once = true;
-      continue;
-    }
-    if (strcmp(argv[i], "--retry-refused") == 0) {
-      opt.retry_refused = true;
-      continue;
-    }
-    if (strcmp(argv[i], "--port") == 0)
-      opt.address.sin_port = htons((uint16_t)atoi(value));
-    else if (strcmp(argv[i], "--host") == 0)
-      inet_pton(AF_INET, value, &opt.address.sin_addr);
-    else if (strcmp(argv[i], "--clients") == 0)
-      opt.clients = atoi(value);
-    else if (strcmp(argv[i], "--for") == 0)
-      opt.until = now_us() + (uint64_t)atol(value) * 1000;
-    else if (strcmp(argv[i], "--pause") == 0)
-      opt.pause_ms = atoi(value);
-    else if (strcmp(argv[i], "--path") == 0)
-      opt.path = value;
-    else if (strcmp(argv[i], "--mode") == 0)
-      for (opt.mode = CLOSE;
-           opt.mode < SILENT && strcmp(mode_names[opt.mode], value) != 0;)
-        opt.mode++;
-    else
-      return usage(argv[i]);
-    i++;
-  }
-  if (opt.path == NULL)
-    opt.path = posts() ? "/echo" : "/hello";
-  return opt.address.sin_port != 0 && opt.clients > 0 && opt.pause_ms > 0
-             ? 0
-             : usage("no --port");
-}
-
 int main(int argc, char **argv) {
-  int wrong = parse_options(argc, argv);
+  int wrong = options_parse(argc, argv);
   if (wrong != 0)
     return wrong;
   srand((unsigned)getpid());
