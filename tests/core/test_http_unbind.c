@@ -91,7 +91,7 @@ static char path[128];
 static int open_unix(void **state) {
   tide_listener_options options;
   (void)state;
-  strcpy(directory + sizeof directory - 7, "XXXXXX");
+  memset(directory + sizeof directory - 7, 'X', 6);
   assert_non_null(mkdtemp(directory));
   snprintf(path, sizeof path, "%s/sock", directory);
   tide_listener_options_init(&options);

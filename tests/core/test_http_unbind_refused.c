@@ -11,13 +11,13 @@
 static bool no_gate;
 static bool no_netlink;
 
-int setsockopt(int fd, int level, int name, const void *value,
-               socklen_t length) {
-  if (no_gate && level == SOL_SOCKET && name == SO_BINDTOIFINDEX) {
+int setsockopt(int fd, int level, int optname, const void *optval,
+               socklen_t optlen) {
+  if (no_gate && level == SOL_SOCKET && optname == SO_BINDTOIFINDEX) {
     errno = EPERM;
     return -1;
   }
-  return (int)syscall(SYS_setsockopt, fd, level, name, value, length);
+  return (int)syscall(SYS_setsockopt, fd, level, optname, optval, optlen);
 }
 
 int socket(int domain, int type, int protocol) {
