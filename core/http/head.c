@@ -199,7 +199,7 @@ static size_t host_end(const char *host, size_t length) {
 }
 
 /* host[:port] without userinfo; empty is legal, a port alone is not. */
-static bool host_is_sound(const char *host, size_t length) {
+bool tide_request_host_is_sound(const char *host, size_t length) {
   size_t at = host_end(host, length);
   unsigned long port = 0;
   if (at >= length)
@@ -238,7 +238,7 @@ static bool split_absolute(tide_request *r, const tide_header *host) {
   while (scheme + size < length && authority[size] != '/' &&
          authority[size] != '?')
     size++;
-  if (size == 0 || !host_is_sound(authority, size))
+  if (size == 0 || !tide_request_host_is_sound(authority, size))
     return bad(r, "malformed authority in the request target");
   size_t name = without_port(authority, size, scheme);
   if (host != NULL &&
@@ -320,14 +320,13 @@ static void note_field(tide_request *r, const tide_header *h,
   const char *name = r->base + h->name;
   switch (h->name_length) {
   case 4:
-    if ((name[0] | 0x20) == 'h' && strncasecmp(name, "host", 4) == 0) {
+    if (strncasecmp(name, "host", 4) == 0) {
       seen->host = h;
       seen->hosts++;
     }
     break;
   case 6:
-    if (!r->http_1_0 && (name[0] | 0x20) == 'e' &&
-        strncasecmp(name, "expect", 6) == 0) {
+    if (!r->http_1_0 && strncasecmp(name, "expect", 6) == 0) {
       if (value_is(r, h, "100-continue"))
         r->expect_continue = true;
       else
@@ -349,26 +348,21 @@ static void note_field(tide_request *r, const tide_header *h,
   }
 }
 
-static bool check_fields(tide_request *r, seen_fields *seen) {
-  for (unsigned i = 0; i < r->header_count; i++)
-    note_field(r, &r->headers[i], seen);
-  if (seen->hosts > 1 || (seen->hosts == 0 && !r->http_1_0))
-    return bad(r, "exactly one Host is needed");
-  if (seen->host != NULL &&
-      !host_is_sound(r->base + seen->host->value, seen->host->value_length))
-    return bad(r, "malformed Host");
-  if (seen->lengths > 1 || (seen->lengths > 0 && seen->codings > 0))
-    return bad(r, "ambiguous message length");
-  return seen->codings == 0 || check_coding(r, seen->coding, seen->codings);
-}
-
 bool tide_request_check(tide_request *request) {
   seen_fields seen = {0};
-  return check_line(request) && check_lines(request) &&
-         check_fields(request, &seen) && check_target(request, seen.host);
-}
-
-bool tide_request_check_scanned(tide_request *request) {
-  seen_fields seen = {0};
-  return check_fields(request, &seen);
+  if (!check_line(request) || !check_lines(request))
+    return false;
+  for (unsigned i = 0; i < request->header_count; i++)
+    note_field(request, &request->headers[i], &seen);
+  if (seen.hosts > 1 || (seen.hosts == 0 && !request->http_1_0))
+    return bad(request, "exactly one Host is needed");
+  if (seen.host != NULL &&
+      !tide_request_host_is_sound(request->base + seen.host->value,
+                                  seen.host->value_length))
+    return bad(request, "malformed Host");
+  if (seen.lengths > 1 || (seen.lengths > 0 && seen.codings > 0))
+    return bad(request, "ambiguous message length");
+  if (seen.codings > 0 && !check_coding(request, seen.coding, seen.codings))
+    return false;
+  return check_target(request, seen.host);
 }

@@ -419,8 +419,7 @@ tide_feed tide_request_feed(tide_request *request, const char *data,
     return feed_body(request, data, length, used);
   if (!request->parsing && scanned(request, data, length)) {
     *used = request->head_length;
-    return tide_request_check_scanned(request) ? TIDE_FEED_DONE
-                                               : TIDE_FEED_FAIL;
+    return TIDE_FEED_DONE;
   }
   if (request->undecided == HPE_OK)
     error = llhttp_execute(&request->parser, data, length);

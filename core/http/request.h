@@ -137,12 +137,12 @@ const char *tide_request_header(const tide_request *request, const char *name,
 /* Checks a complete head: Host, target, transfer coding, Expect. Sets the
  * derived fields; returns false after setting status and why. (head.c) */
 bool tide_request_check(tide_request *request);
-/* The same for one that was scanned: its lines and its target are sound.
- * (head.c) */
-bool tide_request_check_scanned(tide_request *request);
-/* Finds the pieces of a plain head without a body that lies whole in `length`
- * bytes from base on, path and query too. False: it is not that plain, and
- * nothing is known of it; what was set so far is the caller's to undo. (scan.c)
+/* host[:port] without userinfo; empty is legal. (head.c) */
+bool tide_request_host_is_sound(const char *host, size_t length);
+/* Finds the pieces of a plain and sound head without a body that lies whole in
+ * `length` bytes from base on, path and query too. False: it is not that plain,
+ * and nothing is known of it; what was set so far is the caller's to undo.
+ * (scan.c)
  */
 bool tide_request_scan(tide_request *request, size_t length);
 /* Turns an error of llhttp's into status and why, or notes it as undecided.

@@ -19,21 +19,21 @@
 /* What a byte may be in. All of a path may be in a query. */
 enum { IN_TOKEN = 1, IN_PATH = 2, IN_QUERY = 4 };
 #define T IN_TOKEN
-#define P (IN_PATH | IN_QUERY)
-#define B (T | P)
 #define Q IN_QUERY
-static const unsigned char kinds[256] = {
-    /* clang-format off */
+#define P (IN_PATH | IN_QUERY)
+#define B (P | IN_TOKEN)
+static const unsigned char kinds[256] =
+    {
+        /* clang-format off */
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
- /*    !  "  #  $  %  &  '  (  )  *  +  ,  -  .  / */
-    0, B, P, T, B, B, B, B, P, P, B, B, P, B, B, P,
+    0, B, P, T, B, B, B, B, P, P, B, B, P, B, B, P, /*   ! " # $ % & ' ( ) * + , - . / */
     B, B, B, B, B, B, B, B, B, B, P, P, P, P, P, Q, /* 0-9 : ; < = > ? */
     P, B, B, B, B, B, B, B, B, B, B, B, B, B, B, B, /* @ A-O */
     B, B, B, B, B, B, B, B, B, B, B, P, P, P, B, B, /* P-Z [ \ ] ^ _ */
     B, B, B, B, B, B, B, B, B, B, B, B, B, B, B, B, /* ` a-o */
     B, B, B, B, B, B, B, B, B, B, B, P, B, P, B, 0, /* p-z { | } ~ DEL */
-    /* clang-format on */
+        /* clang-format on */
 };
 
 static const char *skip(const char *at, const char *end, unsigned char kind) {
@@ -128,11 +128,19 @@ static bool is(const char *text, size_t length, const char *what) {
          what[length] == '\0';
 }
 
-/* Whether the field means nothing to the parser; else it is llhttp's, but for
- * one plain Connection. */
-static bool is_plain(tide_request *r, const char *name, size_t length,
-                     const char *value, size_t value_length) {
+/* Whether the field is one that needs no judging: it means nothing to the
+ * parser, or it is the one Host, or a Connection in plain words. */
+static bool is_plain(tide_request *r, bool *host_seen, const char *name,
+                     size_t length, const char *value, size_t value_length) {
   switch (length) {
+  case 4:
+    if (!is(name, length, "host"))
+      return true;
+    if (*host_seen || !tide_request_host_is_sound(value, value_length))
+      return false;
+    return *host_seen = true;
+  case 6:
+    return !is(name, length, "expect");
   case 7:
     return !is(name, length, "upgrade");
   case 10:
@@ -156,7 +164,7 @@ static bool is_plain(tide_request *r, const char *name, size_t length,
 }
 
 /* name ":" blanks value CRLF; NULL: not so, or not whole. */
-static const char *scan_field(tide_request *r, const char *at,
+static const char *scan_field(tide_request *r, bool *host_seen, const char *at,
                               const char *end) {
   const char *colon = skip_name(at, end);
   if (colon == at || colon == end || *colon != ':' ||
@@ -174,7 +182,7 @@ static const char *scan_field(tide_request *r, const char *at,
   size_t name_length = (size_t)(colon - at);
   size_t value_length = (size_t)(after - value);
   if (name_length + value_length > r->limits->field ||
-      !is_plain(r, at, name_length, value, value_length))
+      !is_plain(r, host_seen, at, name_length, value, value_length))
     return NULL;
   r->headers[r->header_count++] = (tide_header){
       .name = (uint16_t)(at - r->base),
@@ -187,11 +195,12 @@ static const char *scan_field(tide_request *r, const char *at,
 
 bool tide_request_scan(tide_request *request, size_t length) {
   const char *end = request->base + length;
+  bool host_seen = false;
   request->keep_alive = true;
   const char *at = scan_line(request, request->base, end);
   while (at != NULL && *at != '\r')
-    at = scan_field(request, at, end);
-  if (at == NULL || at[1] != '\n')
+    at = scan_field(request, &host_seen, at, end);
+  if (at == NULL || at[1] != '\n' || !host_seen)
     return false;
   request->head_length = (size_t)(at + 2 - request->base);
   request->head_done = true;
