@@ -1,5 +1,5 @@
--- The routes of the proxy: port = target, read at the start and again at each SIGHUP. A file that is
--- not right changes nothing.
+-- The routes of the proxy: port = target, read at the start and again at each SIGHUP. A file that
+-- is not right changes nothing.
 local tide = require "moontide"
 
 tide.config { shutdown = { linger = "500ms", drain = "10s" } }

@@ -1,5 +1,5 @@
--- The programs of examples/ that embed the library: built as their README says, against an installed
--- moontide, and run.
+-- The programs of examples/ that embed the library: built as their README says, against an
+-- installed moontide, and run.
 local http = require "support.http_client"
 local loop = require "support.loop"
 local proc = require "support.process"

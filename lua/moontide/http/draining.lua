@@ -83,6 +83,30 @@ function M.drain(server)
   if not ok then task.sleep(0) end -- raises if the phase has ended
 end
 
+---@class moontide.DrainReport
+---@field listener string
+---@field served integer
+---@field closed_idle integer
+---@field queued integer
+---@field drained integer
+---@field forced integer
+---@field requests table[] those that were ended by force
+
+--- What the drains came to so far, by listener.
+---@param servers moontide.Server[]
+---@return moontide.DrainReport[]
+function M.reports(servers)
+  local list = {}
+  for _, server in ipairs(servers) do
+    local r = http.report(server.listener)
+    if r then
+      r.listener = server.name
+      list[#list + 1] = r
+    end
+  end
+  return list
+end
+
 --- What the drain waits for.
 ---@param server moontide.Server
 ---@return string

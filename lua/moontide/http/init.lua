@@ -13,20 +13,13 @@ local lazy = require "moontide.lazy"
 local dispatch = lazy "moontide.http.dispatch"
 local bounds = lazy "moontide.http.bounds"
 local draining = lazy "moontide.http.draining"
-local suggest = lazy "moontide.suggest"
+local options = lazy "moontide.http.options"
 local http = core.http
 local M = {}
 
 ---@type moontide.Server[] of the application
 M.servers = {}
 
-local OPTIONS = {
-  name = "string", host = "string", port = "integer", path = "string", fd = "string",
-  accept = "string", reuseport = "boolean", v6only = "boolean", reject_in_drain = "boolean",
-  backlog = "integer",
-  limits = "table", timeouts = "table", stream_grace = "duration", handler_timeout = "duration",
-  cancel_on_disconnect = "boolean", idle_close_spread = "duration", linger_adaptive = "boolean",
-}
 local LIMITS = {
   "request_line", "headers", "header_field", "header_count", "trailers", "trailer_count",
   "chunk_extensions", "body", "requests_per_connection", "write_buffer",
@@ -38,70 +31,17 @@ local TIMEOUTS = {
 
 -- ---- options ----------------------------------------------------------------------------------
 
-local function type_of(value)
-  return math.type(value) == "integer" and "integer" or type(value)
-end
-
-local function keys(t)
-  local list = {}
-  for key in pairs(t) do list[#list + 1] = key end
-  table.sort(list)
-  return list
-end
-
-local function check_types(opts)
-  for key, value in pairs(opts) do
-    local want = OPTIONS[key]
-    if not want then
-      error(suggest.unknown("option of tide.http.listen", tostring(key), keys(OPTIONS)), 4)
-    elseif want == "duration" then
-      duration.check(value, "tide.http.listen: " .. key, 4)
-    elseif type_of(value) ~= want then
-      error(("tide.http.listen: %s is a%s %s, not %s"):format(key, want == "integer" and "n" or "",
-        want, tostring(value)), 4)
+-- A name and a port, which is what most say: checked without the words for all that can be wrong.
+local function is_plain(opts)
+  if type(opts) ~= "table" then return false end
+  for key, value in next, opts do
+    if key == "port" then
+      if math.type(value) ~= "integer" or value < 0 or value > 65535 then return false end
+    elseif key ~= "name" or type(value) ~= "string" then
+      return false
     end
   end
-end
-
--- Options that go only with some others.
-local function check_places(opts)
-  if not (opts.port or opts.path or opts.fd) then
-    error("tide.http.listen: one of port, path and fd says where to listen", 4)
-  end
-  if opts.reuseport and not opts.port then
-    error("tide.http.listen: reuseport is for a port; a Unix socket and an inherited one have one "
-      .. "holder", 4)
-  end
-  if opts.reuseport and opts.accept == "early" then
-    error("tide.http.listen: a reuseport listener takes traffic only from ready on, so accept = "
-      .. "\"early\" does not go with it", 4)
-  end
-  if opts.v6only ~= nil and not (opts.host or ""):find(":", 1, true) then
-    error("tide.http.listen: v6only is for an IPv6 host, such as host = \"::\"", 4)
-  end
-end
-
-local function check(opts)
-  if type(opts) ~= "table" then error("tide.http.listen: a table of options is wanted", 3) end
-  check_types(opts)
-  if opts.port and (opts.port < 0 or opts.port > 65535) then
-    error(("tide.http.listen: port %d is not between 0 and 65535"):format(opts.port), 3)
-  end
-  check_places(opts)
-  if opts.accept and opts.accept ~= "early" and opts.accept ~= "ready" then
-    error(("tide.http.listen: accept is \"early\" or \"ready\", not %q"):format(opts.accept), 3)
-  end
-end
-
--- An inherited socket by its name (LISTEN_FDNAMES).
-local function inherited(name)
-  local known = {}
-  for _, entry in ipairs(core.notify.listen_fds()) do
-    if entry.name == name then return entry.fd end
-    known[#known + 1] = entry.name
-  end
-  error(("tide.http.listen: no inherited socket is named %q (%s)"):format(name,
-    #known > 0 and "there are " .. table.concat(known, ", ") or "none was inherited"), 0)
+  return opts.port ~= nil
 end
 
 local function for_core(opts)
@@ -110,17 +50,6 @@ local function for_core(opts)
     port = opts.port, path = opts.path, backlog = opts.backlog, reuse_port = opts.reuseport,
     v6_only = opts.v6only, early = opts.accept == "early", reject_in_drain = opts.reject_in_drain,
   }
-end
-
--- Over how long a drain closes idle connections: the drain must not end before.
-local function spread(opts)
-  local seconds = opts.idle_close_spread and duration.parse(opts.idle_close_spread)
-  local drain = config.get("shutdown.drain")
-  if seconds and seconds > 0 and seconds >= drain then
-    error(("tide.http.listen: idle_close_spread %s must be shorter than shutdown.drain, %s"):format(
-      duration.format(seconds), duration.format(drain)), 0)
-  end
-  return seconds
 end
 
 -- Limits and timeouts: the listener's own, else those of the configuration.
@@ -134,7 +63,7 @@ local function settings(opts)
   end
   all.stream_grace = opts.stream_grace and duration.parse(opts.stream_grace)
     or config.get("timeouts.stream_grace")
-  all.idle_close_spread = spread(opts)
+  all.idle_close_spread = opts.idle_close_spread and options.spread(opts)
   all.backlog = opts.backlog or config.get("limits.backlog")
   all.health = config.get("manage") == "api"
   return all
@@ -192,7 +121,7 @@ local function bind(server)
   limit_handlers(server)
   for _, part in ipairs(server.parts or {}) do part:open() end
   if not (takeover and takeover.adopt(server)) and server.opts.fd then
-    given.fd = inherited(server.opts.fd)
+    given.fd = options.inherited(server.opts.fd)
   end
   http.configure(server.listener, given)
   must(http.bind(server.listener))
@@ -239,7 +168,7 @@ end
 ---@param opts moontide.ListenOptions
 ---@return moontide.Server
 function M.listen(opts)
-  check(opts)
+  if not is_plain(opts) then options.check(opts) end
   if M.opened and core.state.get() ~= "starting" then
     error("tide.http.listen: listeners are declared before the process is ready", 2)
   end
@@ -290,18 +219,6 @@ end
 --- Where jobs and answers are kept: `store.memory {}`, `store.sqlite("jobs.db")`.
 M.store = lazy "moontide.http.store"
 
--- Clients of a socket that nobody takes would wait for ever.
-local function warn_of_unused()
-  local taken = {}
-  for _, server in ipairs(M.servers) do taken[server.opts.fd or false] = true end
-  for _, entry in ipairs(core.notify.listen_fds()) do
-    if not taken[entry.name] then
-      core.log.write(2, "http", ("no listener takes the inherited socket %q: tide.http.listen { fd "
-        .. "= %q }"):format(entry.name, entry.name))
-    end
-  end
-end
-
 --- Accepts connections from now on; again harmless. Where another process serves until we are
 --- ready (`reuseport`, a takeover), only when that is so.
 ---@param ready boolean|nil
@@ -315,7 +232,7 @@ function M.listen_all(ready)
   local manage = package.loaded["moontide.http.manage"]
   if ready then
     if manage then manage.listen() end
-    warn_of_unused()
+    if core.notify.listen_fds()[1] then options.warn_of_unused(M.servers) end
   end
 end
 
@@ -335,18 +252,9 @@ function M.manage_close()
 end
 
 --- What the drains came to so far, by listener.
----@return { listener: string, served: integer, closed_idle: integer, queued: integer,
----  drained: integer, forced: integer, requests: table[] }[]
+---@return moontide.DrainReport[]
 function M.drain_reports()
-  local list = {}
-  for _, server in ipairs(M.servers) do
-    local report = http.report(server.listener)
-    if report then
-      report.listener = server.name
-      list[#list + 1] = report
-    end
-  end
-  return list
+  return draining.reports(M.servers)
 end
 
 --- Requests that the drains ended by force.

@@ -1,0 +1,115 @@
+--- The options of `tide.http.listen`, and what is wrong with some. Loaded with the first listener
+--- that says more than a name and a port.
+
+local config = require "moontide.config"
+local core = require "moontide.core"
+local duration = require "moontide.duration"
+local suggest = require "moontide.suggest"
+
+local M = {}
+
+local OPTIONS = {
+  name = "string", host = "string", port = "integer", path = "string", fd = "string",
+  accept = "string", reuseport = "boolean", v6only = "boolean", reject_in_drain = "boolean",
+  backlog = "integer",
+  limits = "table", timeouts = "table", stream_grace = "duration", handler_timeout = "duration",
+  cancel_on_disconnect = "boolean", idle_close_spread = "duration", linger_adaptive = "boolean",
+}
+
+local function type_of(value)
+  return math.type(value) == "integer" and "integer" or type(value)
+end
+
+local function keys(t)
+  local list = {}
+  for key in pairs(t) do list[#list + 1] = key end
+  table.sort(list)
+  return list
+end
+
+local function check_types(opts)
+  for key, value in pairs(opts) do
+    local want = OPTIONS[key]
+    if not want then
+      error(suggest.unknown("option of tide.http.listen", tostring(key), keys(OPTIONS)), 4)
+    elseif want == "duration" then
+      duration.check(value, "tide.http.listen: " .. key, 4)
+    elseif type_of(value) ~= want then
+      error(("tide.http.listen: %s is a%s %s, not %s"):format(key, want == "integer" and "n" or "",
+        want, tostring(value)), 4)
+    end
+  end
+end
+
+-- Options that go only with some others.
+local function check_places(opts)
+  if not (opts.port or opts.path or opts.fd) then
+    error("tide.http.listen: one of port, path and fd says where to listen", 4)
+  end
+  if opts.reuseport and not opts.port then
+    error("tide.http.listen: reuseport is for a port; a Unix socket and an inherited one have one "
+      .. "holder", 4)
+  end
+  if opts.reuseport and opts.accept == "early" then
+    error("tide.http.listen: a reuseport listener takes traffic only from ready on, so accept = "
+      .. "\"early\" does not go with it", 4)
+  end
+  if opts.v6only ~= nil and not (opts.host or ""):find(":", 1, true) then
+    error("tide.http.listen: v6only is for an IPv6 host, such as host = \"::\"", 4)
+  end
+end
+
+--- Raises what is wrong with them, at the line that calls its caller.
+---@param opts moontide.ListenOptions
+function M.check(opts)
+  if type(opts) ~= "table" then error("tide.http.listen: a table of options is wanted", 3) end
+  check_types(opts)
+  if opts.port and (opts.port < 0 or opts.port > 65535) then
+    error(("tide.http.listen: port %d is not between 0 and 65535"):format(opts.port), 3)
+  end
+  check_places(opts)
+  if opts.accept and opts.accept ~= "early" and opts.accept ~= "ready" then
+    error(("tide.http.listen: accept is \"early\" or \"ready\", not %q"):format(opts.accept), 3)
+  end
+end
+
+--- An inherited socket by its name (LISTEN_FDNAMES).
+---@param name string
+---@return integer fd
+function M.inherited(name)
+  local known = {}
+  for _, entry in ipairs(core.notify.listen_fds()) do
+    if entry.name == name then return entry.fd end
+    known[#known + 1] = entry.name
+  end
+  error(("tide.http.listen: no inherited socket is named %q (%s)"):format(name,
+    #known > 0 and "there are " .. table.concat(known, ", ") or "none was inherited"), 0)
+end
+
+--- Over how long a drain closes idle connections: the drain must not end before.
+---@param opts moontide.ListenOptions
+---@return number seconds
+function M.spread(opts)
+  local seconds = duration.parse(opts.idle_close_spread)
+  local drain = config.get("shutdown.drain")
+  if seconds > 0 and seconds >= drain then
+    error(("tide.http.listen: idle_close_spread %s must be shorter than shutdown.drain, %s"):format(
+      duration.format(seconds), duration.format(drain)), 0)
+  end
+  return seconds
+end
+
+--- Warns of inherited sockets that nobody takes: their clients would wait for ever.
+---@param servers moontide.Server[]
+function M.warn_of_unused(servers)
+  local taken = {}
+  for _, server in ipairs(servers) do taken[server.opts.fd or false] = true end
+  for _, entry in ipairs(core.notify.listen_fds()) do
+    if not taken[entry.name] then
+      core.log.write(2, "http", ("no listener takes the inherited socket %q: tide.http.listen { fd "
+        .. "= %q }"):format(entry.name, entry.name))
+    end
+  end
+end
+
+return M
