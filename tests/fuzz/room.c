@@ -29,6 +29,7 @@ static void open_http(void) {
   the_room.listener->is_unix = true;
   handlers_add(the_room.listener);
   CHECK(tide_lifecycle_move(&the_room.lifecycle, TIDE_READY) == 1);
+  the_room.handles = the_room.http->handles;
 }
 
 void room_open(void) {
@@ -109,7 +110,8 @@ void room_check_empty(void) {
   CHECK_SAYING(l->conn_count == 0, l->conn_count);
   CHECK_SAYING(the_room.http->in_flight == 0, the_room.http->in_flight);
   CHECK_SAYING(l->holding == 0, l->holding);
-  CHECK_SAYING(the_room.http->handles == 1, the_room.http->handles);
+  CHECK_SAYING(the_room.http->handles == the_room.handles,
+               the_room.http->handles);
   CHECK(the_room.http->turn_list == NULL);
   for (int i = 0; i < TIDE_WAIT_KINDS; i++)
     CHECK_SAYING(l->lists[i].next == &l->lists[i], i);

@@ -63,6 +63,7 @@ typedef struct room {
   tide_work work;
   tide_http *http;
   tide_listener *listener;
+  int handles; /* open ones of a room without connections */
   client clients[CLIENTS];
   long numbers;      /* handlers started for this input */
   bool read_first;   /* each handler reads its whole body before it answers */
