@@ -4,6 +4,7 @@
  * An input is a script, a line feed, and what the client sends. Each character
  * of the script is one step, then comes a turn of the loop:
  *
+ *   +          behind a step: no turn yet
  *   a..z 0..9  sends the next 1..26, 32..16384 bytes
  *   C          goes on with the other client (bytes are dealt to both in turn)
  *   N          the client stops reading; the next N: it goes on
@@ -317,6 +318,8 @@ static void play(const input *in) {
     if (in->script[i] == '\0')
       continue;
     play_step(&p, in->script[i]);
+    if (i + 1 < in->script_length && in->script[i + 1] == '+')
+      continue;
     room_turn();
     read_all();
     room_check();
