@@ -101,27 +101,27 @@ static bool fits(const tide_listener *listener, int fd, tide_fit fit) {
   return path == NULL && fits_tcp(listener, &has, fd, fit == TIDE_FIT_ADDRESS);
 }
 
-/* The path is ours to unlink only if it still leads to that socket. */
-static bool owns_path(const tide_listener *listener,
-                      const tide_handover *given) {
+/* Whether the path of a Unix socket still leads to it. Else nobody could ever
+ * connect, and the listener had better bind the path anew. */
+static bool is_reachable(const tide_listener *listener,
+                         const tide_handover *given) {
   struct stat st;
-  return listener->options.path != NULL && given->inode != 0 &&
-         stat(listener->options.path, &st) == 0 && st.st_ino == given->inode &&
+  if (listener->options.path == NULL || given->inode == 0)
+    return true;
+  return stat(listener->options.path, &st) == 0 && st.st_ino == given->inode &&
          st.st_dev == given->device;
 }
 
 bool tide_listener_adopt(tide_listener *listener, const tide_handover *given,
                          tide_fit fit) {
   if (listener->fd >= 0 || listener->options.fd >= 0 ||
-      !fits(listener, given->fd, fit))
+      !fits(listener, given->fd, fit) || !is_reachable(listener, given))
     return false;
   listener->options.fd = given->fd;
   listener->handed = true;
   listener->inherited = given->inherited;
-  if (owns_path(listener, given)) {
-    listener->inode = given->inode;
-    listener->device = given->device;
-  }
+  listener->inode = given->inode; /* so the path is ours to unlink */
+  listener->device = given->device;
   return true;
 }
 

@@ -193,6 +193,9 @@ static void a_path_goes_to_the_successor_with_its_socket(void **state) {
   listens(old);
   tide_handover handover = lent(old);
   tide_listener *next = added(NULL, 0, path, false);
+  handover.inode++; /* the file is another one by now */
+  assert_false(tide_listener_adopt(next, &handover, TIDE_FIT_EXACT));
+  handover.inode--;
   assert_true(tide_listener_adopt(next, &handover, TIDE_FIT_EXACT));
   assert_int_equal(tide_listener_bind(next, error, sizeof error), 0);
   tide_listener_disown(old, true);

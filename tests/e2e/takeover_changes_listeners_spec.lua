@@ -134,6 +134,16 @@ describe("a takeover by a script", function()
     assert.is_nil(uv.fs_stat(path))
   end)
 
+  it("makes a Unix socket anew whose file somebody has removed", function()
+    local path = proc.temp_dir() .. "/s"
+    local listener = ('serve { name = "local", path = "%s" }'):format(path)
+    begin(listener)
+    uv.fs_unlink(path)
+    local new = follow(listener)
+    assert.equal("manage", adopted(new))
+    assert.equal("local", http.get(path, "/").body)
+  end)
+
   it("for which a listener of a startup phase is as good", function()
     begin(API)
     local new = follow(('tide.startup:phase("late", function() %s end)'):format(API))
