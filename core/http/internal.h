@@ -192,14 +192,10 @@ typedef struct tide_listener {
   tide_place lists[TIDE_WAIT_KINDS];
 
   tide_unbind unbind;
-  uint64_t unbind_from;
   uint64_t unbind_next; /* the next look */
   uint64_t unbind_until;
   uint64_t accepted_at; /* the last one */
-  bool looking;         /* a thread asks the kernel for handshakes */
-  int handshakes;       /* its answer; -1: unknown */
-  uv_work_t look;
-  bool draining; /* idle connections are being closed */
+  bool draining;        /* idle connections are being closed */
   bool told_drained;
   /* of a drain: when streams are ended; 0: not, or done */
   uint64_t streams_until;
@@ -449,8 +445,9 @@ void tide_drain__announced(tide_http *http);
 /* The connection's request is ended by force: a record, a name, a count. */
 void tide_force__note(tide_conn *conn, const char *why);
 
-/* diag.c: connections of this port whose handshake is under way; -1: unknown */
-int tide_diag__syn_recv(int family, uint16_t port);
+/* pending.c: clients of a listening socket that are not accepted yet, those
+ * whose handshake is under way among them; -1: unknown. */
+int tide_pending__count(int socket, bool is_v6);
 
 /* health.c: answers /health*; false: not one of its paths. */
 bool tide_health__answer(tide_exchange *exchange);

@@ -13,8 +13,6 @@
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include "internal.h"
@@ -29,9 +27,6 @@
 #define GATE_STEP (2 * TIDE_MS)
 /* Without a gate: as long as accepting goes on. */
 #define EMPTYING_CAP (20 * TIDE_MS)
-/* With a gate, but where the kernel does not tell of handshakes: about what one
- * takes through a slow network. */
-#define UNKNOWN_HOLD (200 * TIDE_MS)
 
 static bool gate(const tide_listener *listener) {
   int nowhere = 0x7ffffffe;
@@ -66,79 +61,26 @@ static void unbound(tide_listener *listener) {
   tide_drain__check(listener);
 }
 
-static void accept_and_judge(tide_listener *listener, bool wait, uint64_t now) {
+/* Whether a gated socket may still get a connection, asked when its queue is
+ * empty. Where the kernel does not tell, it may until the end of its time. */
+static bool may_get_more(const tide_listener *listener) {
+  if (listener->unbind == TIDE_EMPTYING)
+    return true;
+  if (listener->is_unix)
+    return false;
+  return tide_pending__count(listener->fd, listener->is_v6) != 0;
+}
+
+/* What is under way in one look is in the queue in another, or gone. A queue
+ * that cannot be emptied, for want of descriptors, is tried again. */
+static void step(tide_listener *listener, uint64_t now) {
   bool empty = tide_listener__accept(listener, 65536);
-  if ((!wait && empty) || now >= listener->unbind_until) {
+  if (now >= listener->unbind_until || (empty && !may_get_more(listener))) {
     unbound(listener);
     return;
   }
   listener->unbind_next = now + GATE_STEP;
   tide_http__tick_at(listener->http, listener->unbind_next);
-}
-
-/* ---- looking for handshakes ------------------------------------------------
- *
- * The kernel walks all its connections for each answer: a millisecond on a
- * quiet machine, twenty and more where tens of thousands wait out their time.
- * So a thread of the pool asks, and the loop goes on with what is in flight. */
-
-static void ask_kernel(uv_work_t *work) {
-  tide_listener *listener = work->data;
-  listener->handshakes = tide_diag__syn_recv(AF_INET, listener->port);
-  /* The second walk is left out where no IPv6 client can be. */
-  if (listener->handshakes == 0 && listener->is_v6)
-    listener->handshakes = tide_diag__syn_recv(AF_INET6, listener->port);
-}
-
-/* Whether a gated socket may still get a connection. */
-static bool may_get_more(const tide_listener *listener, uint64_t now) {
-  if (listener->handshakes < 0) /* it does not say */
-    return now < listener->unbind_from + UNKNOWN_HOLD;
-  return listener->handshakes > 0;
-}
-
-/* First the handshakes are counted, then the queue is emptied: what was under
- * way at the count is in the queue or still counted, never between. */
-static void on_answer(uv_work_t *work, int status) {
-  tide_listener *listener = work->data;
-  tide_http *http = listener->http;
-  listener->looking = false;
-  if (status != 0)
-    listener->handshakes = -1;
-  if (!http->closing && listener->unbind == TIDE_GATED) {
-    uint64_t now = tide_http__now(http);
-    accept_and_judge(listener, may_get_more(listener, now), now);
-  }
-  tide_http__handle_closed(http); /* it may have waited for this only */
-}
-
-/* A pool that is all taken answers late, or not before the end of the time. */
-static void look(tide_listener *listener) {
-  tide_http *http = listener->http;
-  sigset_t all, before;
-  tide_http__tick_at(http, listener->unbind_until);
-  if (listener->looking)
-    return;
-  listener->look.data = listener;
-  /* The first call makes the pool, whose threads shall take no signals. */
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  listener->looking = uv_queue_work(http->env.loop, &listener->look, ask_kernel,
-                                    on_answer) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  http->handles += listener->looking;
-}
-
-/* ---- the steps -------------------------------------------------------------
- */
-
-static void step(tide_listener *listener, uint64_t now) {
-  if (listener->unbind == TIDE_EMPTYING || now >= listener->unbind_until)
-    accept_and_judge(listener, true, now);
-  else if (listener->is_unix)
-    accept_and_judge(listener, false, now);
-  else
-    look(listener);
 }
 
 void tide_unbind__tick(tide_listener *listener, uint64_t now) {
@@ -168,7 +110,6 @@ void tide_listener_unbind(tide_listener *listener) {
     unbound(listener);
     return;
   }
-  listener->unbind_from = now;
   listener->unbind_until = now + EMPTYING_CAP;
   if (gate(listener)) {
     listener->unbind = TIDE_GATED;

@@ -4,7 +4,7 @@
 
 #include "http_helpers.h"
 
-/* It looks after 2 ms, and a look takes its time in a thread. */
+/* Where clients came lately, it looks for handshakes after 2 ms. */
 static inline void wait_unbound(void) {
   for (int i = 0; i < 100 && !f.unbound; i++) {
     uint64_t stop = uv_hrtime() + 30000000u;

@@ -37,8 +37,9 @@ describe("the exit", function()
   end)
 
   it("follows the last answer at once, though its ACK is late", function()
-    local best = math.huge
-    for _ = 1, 4 do
+    local best, tries = math.huge, 0
+    while best >= 0.03 and tries < 15 do
+      tries = tries + 1
       local app = http_app.start { linger = "0s" }
       local conn = assert(http.connect(app.port))
       conn:send_request("GET", "/slow?ms=100")
@@ -48,7 +49,7 @@ describe("the exit", function()
       assert.equal(0, (app:wait()))
       best = math.min(best, app.exited_at - answered)
     end
-    -- a delayed ACK takes 40 ms; the best of four, for a busy machine
+    -- a delayed ACK takes 40 ms, always; the best of some, for a busy machine and sanitizers
     assert.is_true(best < 0.03, ("%.1f ms"):format(best * 1000))
   end)
 
