@@ -36,6 +36,13 @@ typedef enum tide_mode {
   TIDE_MODE_EMBEDDED, /* a C program */
 } tide_mode;
 
+/* Who decides how Lua collects, and how it does (lua/collector.c). */
+typedef enum tide_collector {
+  TIDE_COLLECT_ASIDE, /* not the host */
+  TIDE_COLLECT_ALL,
+  TIDE_COLLECT_YOUNG,
+} tide_collector;
+
 struct tide_host {
   tide_owner owner; /* first: the pump's handles point here */
   tide_options options;
@@ -45,6 +52,7 @@ struct tide_host {
   tide_memory memory; /* of a state of our own */
   bool owns_loop;
   bool owns_lua;
+  tide_collector collector;
   unsigned flags;
   tide_mode mode;
   char *name;

@@ -4,6 +4,8 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 
+#include "lua/lua.h"
+
 #define CALLBACK_LIMIT (2 * TIDE_SEC)
 /* Turns after which a queue will never be empty: a task that only gives way. */
 #define DRY_LIMIT 10000
@@ -163,7 +165,10 @@ static void on_check(uv_check_t *handle) {
     host->turned = true;
     tide_log_release(host->log);
   }
-  if (host->pump_wanted && !host->closing)
+  if (host->closing)
+    return;
+  tide_lua_collector_turn(host);
+  if (host->pump_wanted)
     pump(host);
 }
 

@@ -122,6 +122,8 @@ static int set_handlers(lua_State *L) {
     lua_pop(L, 1);
   }
   tide_http_set_handlers(room(L), &handlers);
+  if (bridge->answer != LUA_NOREF) /* with the first request */
+    tide_lua_collector_open(bridge->host);
   return 0;
 }
 

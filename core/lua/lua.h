@@ -47,6 +47,11 @@ void tide_lua_untrack(lua_State *L);
 /* Leaves a Lua state of the caller's as a state without a host. */
 void tide_lua_detach(tide_host *host);
 
+/* From now on the host chooses how Lua collects; looks, in each turn of the
+ * loop, whether the other way is better by now. (collector.c) */
+void tide_lua_collector_open(tide_host *host);
+void tide_lua_collector_turn(tide_host *host);
+
 /* ---- the rooms ---- */
 
 /* Makes a table of functions that know the host. */
