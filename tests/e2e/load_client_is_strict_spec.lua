@@ -50,12 +50,13 @@ local function ok(request, more)
   return ("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s"):format(#body, more or "", body)
 end
 
--- The counts of one kind of client against such a server.
+-- The counts of one kind of client against such a server. Half a second is some
+-- hundred requests, or a few on a machine that has better to do.
 local function measure(kind, answer, options)
   local port, stop = serve(answer)
   options = options or {}
   options.port, options[kind] = port, 1
-  options.for_seconds = options.for_seconds or 0.15
+  options.for_seconds = options.for_seconds or 0.5
   local argv = { "--to", "127.0.0.1:" .. port, "--for", options.for_seconds, "--timeout",
     options.timeout or 5000, "--" .. kind:gsub("_", "-"), 1, "--think", 5 }
   local code, out, err = proc.run {
@@ -72,7 +73,7 @@ describe("the load client", function()
   it("is content with a server that answers", function()
     for _, kind in ipairs { "keep_alive", "per_request", "pipelined", "post" } do
       local counts = measure(kind, function(conn, request) conn:write(ok(request)) end)
-      assert.is_true(counts.answered > 10, kind)
+      assert.is_true(counts.answered > 3, kind)
       assert.equal(0, counts.failed)
       assert.equal(kind ~= "per_request", counts.connections == 1)
     end
@@ -126,7 +127,7 @@ describe("the load client", function()
   for why, answer in pairs(FAILURES) do
     it("names a failure: " .. why, function()
       for _, kind in ipairs { "keep_alive", "per_request", "pipelined", "post" } do
-        local counts, err = measure(kind, answer, { timeout = 100 })
+        local counts, err = measure(kind, answer, { timeout = 100, for_seconds = 0.15 })
         assert.equal(0, counts.answered)
         assert.equal(counts.failed, counts.why[why])
         assert.matches("why=" .. why, err)
