@@ -82,6 +82,38 @@ static void a_slow_handler_is_not_the_fault_of_its_client(void **state) {
   close(fd);
 }
 
+/* Nor does its time count when the client sends on. */
+static void a_handler_may_come_back_late_to_a_body(void **state) {
+  static char piece[65536];
+  size_t sent = 0, got = 0, length;
+  bool complete = false;
+  const char *lost;
+  int fd = client();
+  (void)state;
+  say(fd, "POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n");
+  WAIT(held() != NULL);
+  for (uint64_t stop = uv_hrtime() + 3000000000u; !complete;) {
+    assert_true(uv_hrtime() < stop);
+    size_t rest = 900000 - sent;
+    ssize_t n = send(fd, piece, rest < 65536 ? rest : 65536, MSG_NOSIGNAL);
+    sent += n > 0 ? (size_t)n : 0;
+    turn();
+    if (got == 0 && n > 0)
+      continue;
+    if (got == 0) /* all buffers are full, or hold all of it */
+      pass(400 * TIDE_SEC);
+    assert_non_null(held());
+    assert_non_null(tide_exchange_body(held(), &length, &complete, &lost));
+    tide_exchange_take(held(), length);
+    got += length;
+  }
+  assert_int_equal(got, 900000);
+  answer_text(held(), 200, "late");
+  hear(fd, "late");
+  assert_heard("200 OK");
+  close(fd);
+}
+
 /* The client waits for us to say "100 Continue". */
 static void who_waits_for_a_hundred_is_not_late(void **state) {
   size_t length;
@@ -239,6 +271,7 @@ int main(void) {
       TEST(the_least_rate_is_fast_enough),
       TEST(a_request_has_a_time_in_all),
       TEST(a_slow_handler_is_not_the_fault_of_its_client),
+      TEST(a_handler_may_come_back_late_to_a_body),
       TEST(who_waits_for_a_hundred_is_not_late),
       TEST(who_was_told_to_go_on_must),
       TEST(who_never_reads_is_reset),
