@@ -108,7 +108,8 @@ typedef struct tide_options {
   unsigned flags;
   int64_t startup_timeout_ms;  /* total; -1: 120 s */
   int64_t shutdown_timeout_ms; /* total; -1: 40 s */
-  int argc;                    /* what the script sees as arg[1..] */
+  int argc;                    /* what the script gets as `...`, and finds as
+                                  arg[1..] unless `lua` is given */
   char **argv;                 /* not changed, must live as long as the host */
   /* Takes each log record as a formatted line, on the thread that wrote it. */
   void (*on_log)(void *arg, tide_log_severity severity, const char *line,

@@ -264,11 +264,19 @@ function M.configure(settings)
   core.watchdog.shutdown_total(config.get("shutdown.timeout")) -- a signal may come while it loads
 end
 
+-- As lua5.4 sets it; the command line has done so itself, and in a state that is not the host's own
+-- the global is its maker's.
+local function set_arg(path)
+  if not core.host.owns_lua or rawget(_G, "arg") then return end
+  arg = table.move(core.host.args, 1, #core.host.args, 1, { [0] = path }) -- luacheck: globals arg
+end
+
 --- Takes the compiled script; nothing runs yet.
 ---@param chunk function
 ---@param path string
 function M.load(chunk, path)
   M.main.chunk, M.main.path = chunk, path
+  set_arg(path)
   config.set_default("name", core.host.name or (path:match "([^/]+)$" or path):gsub("%.lua$", ""))
 end
 

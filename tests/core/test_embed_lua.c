@@ -105,6 +105,39 @@ static void the_stack_is_as_it_was_after_errors(void **state) {
   lua_close(L);
 }
 
+/* As lua5.4 has them, where the state is the host's own. */
+static void a_script_finds_its_arguments(void **state) {
+  char one[] = "one", two[] = "two", *argv[] = {one, two};
+  tide_options options;
+  tide_host *host;
+  (void)state;
+  tide_options_init(&options);
+  options.argc = 2;
+  options.argv = argv;
+  host = new_host_with(&options);
+  load(host, PLAIN "assert(arg[0] == 'test' and arg[1] == 'one')\n"
+                   "assert(#arg == 2 and select('#', ...) == 2)\n"
+                   "assert(select(2, ...) == 'two')");
+  assert_int_equal(tide_start(host), 0);
+  step_until(host, TIDE_READY);
+  assert_int_equal(stop(host), 0);
+}
+
+static void the_arguments_of_a_given_state_stay_its_makers(void **state) {
+  lua_State *L = luaL_newstate();
+  tide_options options;
+  tide_host *host;
+  (void)state;
+  luaL_openlibs(L);
+  tide_options_init(&options);
+  options.lua = L;
+  host = new_host_with(&options);
+  load(host, PLAIN);
+  assert_int_equal(lua_getglobal(L, "arg"), LUA_TNIL);
+  tide_free(host);
+  lua_close(L);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_state_is_usable_before_meanwhile_and_after),
@@ -112,6 +145,8 @@ int main(void) {
       cmocka_unit_test(its_memory_is_its_makers),
       cmocka_unit_test(require_finds_the_host_that_is_there),
       cmocka_unit_test(the_stack_is_as_it_was_after_errors),
+      cmocka_unit_test(a_script_finds_its_arguments),
+      cmocka_unit_test(the_arguments_of_a_given_state_stay_its_makers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ local function built(name)
   local dir = proc.temp_dir()
   sh(("cmake -S %s%s -B %s -DCMAKE_PREFIX_PATH=%s -DCMAKE_C_FLAGS='-Wall -Wextra -Werror'"
     .. " >/dev/null && cmake --build %s"):format(examples, name, dir, prefix, dir))
-  return dir .. "/" .. name
+  return dir .. "/" .. name, dir
 end
 
 describe("examples/embed-lua", function()
@@ -111,5 +111,109 @@ describe("examples/edge-proxy", function()
     first:close()
     second:close()
     assert.equal(0, (app:wait()))
+  end)
+end)
+
+describe("examples/game-server", function()
+  local json = require "moontide.json"
+  local program, dir
+
+  setup(function() program, dir = built "game-server" end)
+
+  local function start(options)
+    local game_port = proc.free_port()
+    local env = { GAME_PORT = game_port, SCORES = proc.temp_dir() .. "/scores.txt" }
+    for name, value in pairs(options) do env[name] = value end
+    local app = proc.start {
+      program = program, argv = { examples .. "game-server/app.lua" }, env = env,
+    }
+    app:wait_ready()
+    local function join(...)
+      return proc.start { program = dir .. "/client", argv = { game_port, ... }, manage = false }
+    end
+    return app, join, env.SCORES
+  end
+
+  local function said(client, text)
+    loop.wait(function() return client:stdout():find(text, 1, true) end, 10, text)
+  end
+
+  local function get(app, path)
+    local answer = assert(http.get(app.port, path))
+    assert.equal(200, answer.status)
+    return json.decode(answer.body)
+  end
+
+  it("lets the running match end, begins no other, and saves the scores", function()
+    local app, join, scores = start { MATCH = 4 }
+    local players = join("ann", "bob")
+    said(players, "bob: match 1")
+    local waits = join "carl"
+    said(waits, "carl: wait 1")
+    assert.equal(1, #get(app, "/matches").matches)
+
+    app:signal "TERM"
+    said(players, "ann: notice draining")
+    said(waits, "carl: refused draining")
+    local late = join "dora"
+    assert.equal(3, (late:wait()))
+    assert.equal("dora: refused draining\n", late:stdout())
+    assert.equal(0, (players:wait())) -- both have played to the end
+    assert.matches("ann: over 1 %d+ time\n", players:stdout())
+    assert.equal(0, (app:wait()))
+    assert.equal(1, #app:find_logs { task = "drain:program", outcome = "ok" })
+    local text = assert(proc.read_file(scores))
+    assert.matches("^%d+ ann\n", text:gsub("^%d+ bob\n", ""))
+
+    -- A look at an empty epoll takes microseconds; the bound is for a machine that is busy.
+    local p99 = app:stdout():match "^%d+ frames, .*p99 (%d+) us"
+    assert.is_true(tonumber(p99) < 5000, p99)
+  end)
+
+  it("shows matches and ends one, and is not ready when it is full", function()
+    local app, join, scores = start { MATCH = 60, MOST_PLAYERS = 2 }
+    local players = join("ann", "bob")
+    said(players, "bob: match 1")
+    local match = get(app, "/matches").matches[1]
+    assert.equal(2, match.players)
+    assert.is_true(match.seconds_left > 0)
+    loop.wait(function()
+      return http.get(app.manage_port, "/health/ready").status == 503
+    end, 10, "a full server that is not ready")
+    local late = join "carl"
+    assert.equal(3, (late:wait()))
+    assert.equal("carl: refused full\n", late:stdout())
+
+    assert.equal(404, assert(http.request("DELETE", app.port, "/matches/7")).status)
+    assert.equal(204, assert(http.request("DELETE", app.port, "/matches/1")).status)
+    assert.equal(0, (players:wait()))
+    assert.matches("bob: over 1 %d+ ended\n", players:stdout())
+    assert.equal(0, #get(app, "/matches").matches)
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
+    assert.is_string(proc.read_file(scores))
+  end)
+
+  it("cuts a match that takes longer than the drain", function()
+    local app, join = start { MATCH = 60, MOONTIDE_SHUTDOWN__DRAIN = "300ms" }
+    local players = join("ann", "bob")
+    said(players, "bob: match 1")
+    app:signal "TERM"
+    assert.equal(0, (players:wait()))
+    assert.matches("bob: over 1 %d+ shutdown\n", players:stdout())
+    assert.equal(0, (app:wait()))
+    assert.equal("1 match", app:wait_log { msg = "work of the program is still in flight" }.work)
+  end)
+
+  it("does not start without its world", function()
+    local app = proc.start {
+      program = program, argv = { examples .. "game-server/app.lua" },
+      env = { WORLD = "/nowhere/world.txt", SCORES = dir .. "/scores.txt" },
+    }
+    assert.equal(1, (app:wait()))
+    assert.is_nil(proc.read_file(dir .. "/scores.txt")) -- nothing does not replace a file
+    app:wait_log(function(record)
+      return record.msg:find("/nowhere/world.txt: no such file or directory", 1, true)
+    end)
   end)
 end)
