@@ -182,6 +182,8 @@ void tide_drain__idle(tide_listener *listener) {
  */
 
 void tide_listener_drain(tide_listener *listener) {
+  if (listener->told_drained)
+    tide_drain__told(listener, true); /* to who asks now, too */
   if (listener->draining)
     return;
   listener->draining = true;

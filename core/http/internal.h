@@ -192,6 +192,7 @@ typedef struct tide_listener {
   tide_place lists[TIDE_WAIT_KINDS];
 
   tide_unbind unbind;
+  uint64_t unbind_from;
   uint64_t unbind_next; /* the next look */
   uint64_t unbind_until;
   uint64_t accepted_at; /* the last one */

@@ -25,6 +25,9 @@
  * the socket just before the gate is not counted while another processor is at
  * it, which takes some microseconds. */
 #define GATE_STEP (2 * TIDE_MS)
+/* When the drain begins beside it. Most are over by then, and an idle client
+ * that is about to speak has had that time. */
+#define ALONE (20 * TIDE_MS)
 /* Without a gate: as long as accepting goes on. */
 #define EMPTYING_CAP (20 * TIDE_MS)
 
@@ -81,6 +84,9 @@ static void step(tide_listener *listener, uint64_t now) {
   }
   listener->unbind_next = now + GATE_STEP;
   tide_http__tick_at(listener->http, listener->unbind_next);
+  /* Idle connections that are closed make room for those in the queue. */
+  if (!empty || now >= listener->unbind_from + ALONE)
+    tide_listener_drain(listener);
 }
 
 void tide_unbind__tick(tide_listener *listener, uint64_t now) {
@@ -110,6 +116,7 @@ void tide_listener_unbind(tide_listener *listener) {
     unbound(listener);
     return;
   }
+  listener->unbind_from = now;
   listener->unbind_until = now + EMPTYING_CAP;
   if (gate(listener)) {
     listener->unbind = TIDE_GATED;

@@ -68,7 +68,7 @@ static void without_a_descriptor_the_queue_waits(void **state) {
     fds[i] = client();
     say(fds[i], GET("/hello"));
   }
-  set_descriptors((rlim_t)fds[0]); /* none above the first of them */
+  set_descriptors((rlim_t)fds[0]); /* none, for all below it are taken */
   tide_lifecycle_move(&f.lifecycle, TIDE_DRAINING);
   tide_listener_unbind(f.listener);
   uint64_t stop = uv_hrtime() + 100000000u;
@@ -80,6 +80,46 @@ static void without_a_descriptor_the_queue_waits(void **state) {
   tide_listener_drain(f.listener);
   all_are_answered(fds, 5);
   WAIT(f.drained);
+}
+
+static void idle_connections_make_room_for_the_queue(void **state) {
+  int idle[5], fds[5];
+  struct rlimit before;
+  (void)state;
+  getrlimit(RLIMIT_NOFILE, &before);
+  for (int i = 0; i < 5; i++) {
+    idle[i] = client();
+    say(idle[i], GET("/hello"));
+    hear(idle[i], "hello");
+  }
+  for (int i = 0; i < 5; i++) {
+    fds[i] = client();
+    say(fds[i], GET("/hello"));
+  }
+  set_descriptors((rlim_t)idle[0]);
+  tide_lifecycle_move(&f.lifecycle, TIDE_DRAINING);
+  tide_listener_unbind(f.listener);
+  for (int i = 0; i < 5; i++) {
+    hear(idle[i], NULL); /* it waits for no drain */
+    assert_string_equal(heard, "<eof>");
+    close(idle[i]);
+  }
+  set_descriptors(before.rlim_cur); /* hear() needs none; the loop may */
+  wait_unbound();
+  tide_listener_drain(f.listener);
+  all_are_answered(fds, 5);
+  WAIT(f.drained);
+  assert_int_equal(report().closed_idle, 5);
+}
+
+/* Who asks for a drain that is over is told so, as the one before. */
+static void a_drain_that_is_over_is_told_again(void **state) {
+  (void)state;
+  drain_now();
+  WAIT(f.drained);
+  f.drained = false;
+  tide_listener_drain(f.listener);
+  assert_true(f.drained);
 }
 
 /* ---- a Unix socket ---------------------------------------------------------
@@ -149,6 +189,8 @@ int main(void) {
       TEST(the_queue_is_counted_and_served),
       TEST(who_comes_after_the_gate_is_refused),
       TEST(without_a_descriptor_the_queue_waits),
+      TEST(idle_connections_make_room_for_the_queue),
+      TEST(a_drain_that_is_over_is_told_again),
       cmocka_unit_test_setup_teardown(
           a_unix_socket_serves_its_queue_and_refuses_the_rest, open_unix,
           close_unix),
