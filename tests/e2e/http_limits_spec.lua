@@ -41,6 +41,19 @@ describe("a limit", function()
     assert.equal(431, status("GET", "/hello", { headers = fields }))
   end)
 
+  -- A reset would take the answer from a client that reads it when it has sent all.
+  it("of a body is told to a client that sends on all the same", function()
+    local app = start()
+    for _, framing in ipairs { "-H Expect:", "-H Expect: -H 'Transfer-Encoding: chunked'" } do
+      local pipe = assert(io.popen(("head -c 20000000 /dev/zero | curl -s -m 20 -o /dev/null "
+        .. "-w '%%{http_code} %%{errormsg}' %s --data-binary @- http://127.0.0.1:%d/echo"):format(
+        framing, app.port)))
+      assert.equal("413 ", pipe:read "a")
+      pipe:close()
+    end
+    assert.equal(200, http.get(app.port, "/hello").status)
+  end)
+
   it("of requests on a connection ends it with the last of them", function()
     local conn = assert(http.connect(start().port))
     assert.equal("keep-alive", conn:request("GET", "/hello").headers.connection)
