@@ -351,7 +351,6 @@ void tide_lua_open_task(lua_State *L, tide_host *host) {
   tide_task_functions(L, up, tide_task_wait_functions);
   tide_task_functions(L, up, tide_task_end_functions);
   tide_task_functions(L, up, tide_task_run_functions);
-  tide_task_functions(L, up, tide_task_call_functions);
   tide_task_open_fields(L, up);
   push_sleep(L, up + UP_POLICY - 1);
   keep_for_c(L, s, up);

@@ -202,9 +202,6 @@ int tide_task_on_error(lua_State *L);
  * interrupted. */
 int tide_task_slice(lua_State *L, tide_sched *s, tide_task *t, int nargs,
                     double deadline, int *results);
-/* The first slice of the task at `index`. */
-int tide_task_begin(lua_State *L, tide_sched *s, int index, tide_task *t,
-                    int *results);
 /* What the end of a slice means. */
 void tide_task_after(lua_State *L, tide_sched *s, int index, tide_task *t,
                      int status, int results);
@@ -224,6 +221,5 @@ void tide_task_lend_back(tide_sched *s, tide_task *t);
  * function `outlived_fn` is to be called, before anything else. */
 bool tide_task_put_back(tide_sched *s, tide_task *t, int status, int results);
 int tide_task_outlived(lua_State *L);
-extern const luaL_Reg tide_task_call_functions[];
 
 #endif

@@ -5,31 +5,6 @@
  */
 #include "task.h"
 
-/* A task of the scope at 1 that is in no list: the one that ended unseen before
- * or a new one; pushes it. */
-static tide_task *unlisted(lua_State *L, tide_sched *s) {
-  tide_task *t = s->spare;
-  if (t == NULL) {
-    t = tide_task_new(L, s, 1);
-  } else {
-    s->spare = NULL;
-    lua_rawgeti(L, lua_upvalueindex(UP_LIVE), t->place);
-    t->scope = lua_touserdata(L, 1);
-    t->deadline = t->scope->deadline;
-    lua_pushvalue(L, 1);
-    lua_setiuservalue(L, -2, TASK_SCOPE);
-  }
-  t->route = 0;
-  lua_pushvalue(L, 2);
-  lua_setiuservalue(L, -2, TASK_OPTS);
-  lua_pushvalue(L, 3);
-  lua_setiuservalue(L, -2, TASK_FN);
-  lua_pushvalue(L, 4);
-  lua_setiuservalue(L, -2, TASK_VALUE);
-  t->args = 1;
-  return t;
-}
-
 /* Whether it has ended well and nobody has or heard of it. */
 static bool is_unseen(const tide_task *t, int status, int results) {
   return status == LUA_OK && results <= 1 && !t->failed && !t->seen &&
@@ -56,33 +31,6 @@ static void list_late(lua_State *L, tide_sched *s, int index, tide_task *t) {
   tide_task_list(s, t);
   s->now = t->started_at = tide_sched_time(s);
 }
-
-/* run(scope, opts, fn, value) -> task|nil: starts fn(value) from a callback of
- * the loop and runs it at once. Most such handlers end without awaiting; then
- * nobody has seen a task, none is listed and its userdata serves again. Returns
- * the task when it lives on or did not end well. Called by a task, it only
- * queues, as `start` does. opts has no timeout and no deadline. */
-static int run(lua_State *L) {
-  tide_sched *s = tide_sched_of(L);
-  tide_scope *scope = tide_check_scope(L, 1);
-  tide_task *t;
-  int status, results = 0;
-  lua_settop(L, 4);
-  if (s->current != NULL || scope->cancelled)
-    return tide_task_start(L);
-  t = unlisted(L, s);
-  status = tide_task_begin(L, s, 5, t, &results);
-  if (tide_task_put_back(s, t, status, results)) {
-    lua_pushnil(L);
-    lua_setiuservalue(L, 5, TASK_FN);
-    return 0;
-  }
-  list_late(L, s, 5, t);
-  tide_task_after(L, s, 5, t, status, results);
-  return 1;
-}
-
-/* ---- from C ----------------------------------------------------------- */
 
 tide_task *tide_task_borrow(tide_sched *s) {
   tide_task *t = s->spare;
@@ -144,8 +92,3 @@ int tide_task_outlived(lua_State *L) {
   lua_call(L, 2, 0);
   return 0;
 }
-
-const luaL_Reg tide_task_call_functions[] = {
-    {"run", run},
-    {NULL, NULL},
-};

@@ -232,8 +232,8 @@ static int move_arguments(lua_State *L, int index, tide_task *t) {
 }
 
 /* The first slice of a task, in a coroutine of the pool. */
-int tide_task_begin(lua_State *L, tide_sched *s, int index, tide_task *t,
-                    int *results) {
+static int begin(lua_State *L, tide_sched *s, int index, tide_task *t,
+                 int *results) {
   int count;
   tide_thread_take(L, s, t);
   lua_pushcfunction(t->co, base);
@@ -283,7 +283,7 @@ static void step(lua_State *L, tide_sched *s, tide_task *t) {
     if (t->timed)
       s->now = tide_sched_time(s);
     t->started_at = s->now;
-    status = tide_task_begin(L, s, index, t, &results);
+    status = begin(L, s, index, t, &results);
   } else if (t->co == NULL) {
     if (t->cancelled || t->failed)
       tell(L, POLICY_END_LATER, index);

@@ -297,13 +297,6 @@ function tasks.spawn(scope, fn, ...) end
 ---@return moontide.Task
 function tasks.start(scope, opts, fn, ...) end
 
---- Starts a task in a callback of the loop and runs it at once.
----@param scope moontide.Scope
----@param opts moontide.TaskOptions without timeout and deadline
----@param fn fun(value: any): ...
----@return moontide.Task|nil task when it lives on or did not end well
-function tasks.run(scope, opts, fn, value) end
-
 ---@return moontide.Task[] the live tasks of a scope, oldest first
 function tasks.members(scope) end
 

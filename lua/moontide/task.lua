@@ -25,8 +25,6 @@ M.pipeline = scopes.new("pipeline")
 --- Runs ready tasks for one budget, and says whether something is still ready. The loop calls it
 --- after anything that entered Lua.
 M.pump = mechanism.pump
---- Starts a task in a callback of the loop and runs it at once; see core/lua/task_run.c.
-M.run = mechanism.run
 M.is_cancelled = errors.is_cancelled
 --- Records of the tasks that were closed because they did not end in their grace: newest last.
 ---@type { name: string, site: string, seconds: number, traceback: string }[]
