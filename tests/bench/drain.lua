@@ -133,15 +133,15 @@ local function stop_with_in_flight(server)
   hold_idle(process)
   local slow = clients(process, {
     mode = "close", path = "/slow?ms=900", clients = IN_FLIGHT, once = true, for_ms = 60000,
+    pid = process.pid,
   })
   slow:wait_stdout "(sent)\n"
   loop.turn_for(0.4)
   process:signal(server.signal)
   local result = drain.result(slow)
-  local took = ended(process)
   return {
     failed = IN_FLIGHT - result.answered,
-    exit = took and process.exited_at - result.last_answer_at or PATIENCE,
+    exit = result.exit_at and result.exit_at - result.last_answer_at or math.huge,
   }
 end
 

@@ -29,6 +29,7 @@ end
 ---@field host? string
 ---@field once? boolean
 ---@field path? string
+---@field pid? integer of the server, whose end is waited for
 ---@field pause_ms? integer of mode "think"
 ---@field retry_refused? boolean
 ---@field for_ms? integer default 8000
@@ -49,6 +50,7 @@ function M.clients(options)
   if options.once then add "--once" end
   if options.retry_refused then add "--retry-refused" end
   if options.path then add("--path", options.path) end
+  if options.pid then add("--pid", options.pid) end
   if options.pause_ms then add("--pause", options.pause_ms) end
   return proc.start { program = table.remove(words, 1), argv = words, manage = false }
 end
@@ -74,6 +76,7 @@ end
 
 local HARMLESS = {
   answered = true, refused = true, unprocessed = true, closed = true, last_answer_at = true,
+  exit_at = true,
 }
 
 --- The outcomes that no client should meet, as "reset_fresh=3".

@@ -18,6 +18,7 @@
  *          silent    connects and waits until the server closes
  *   --once           one request for each client
  *   --path P         instead of /hello or /echo
+ *   --pid PID        also say when that process ended: `exit_at`
  *
  * How a request can end beside `answered`: `refused` is a connect that was
  * (safe to repeat). `eof_reused`: FIN before any byte of the answer, on a
@@ -32,6 +33,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,6 +42,7 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,7 +85,7 @@ static int poll_fd, alive, warm, started;
 static uint64_t counts[OUTCOMES], next_number;
 static double *closed_at; /* idle and silent: when the server closed */
 static int closed;
-static double last_answer_at;
+static double last_answer_at, exit_at;
 
 static void drop(client *c) {
   if (c->fd >= 0)
@@ -396,11 +399,26 @@ static void report(void) {
   for (int i = 0; i < OUTCOMES; i++)
     printf(",\"%s\":%llu", outcome_names[i], (unsigned long long)counts[i]);
   printf(",\"last_answer_at\":%.6f,\"closed\":%d", last_answer_at, closed);
+  if (exit_at > 0)
+    printf(",\"exit_at\":%.6f", exit_at);
   qsort(closed_at, (size_t)closed, sizeof *closed_at, by_value);
   for (int i = 0; closed > 0 && i <= 10; i++)
     printf("%s%.6f", i == 0 ? ",\"closed_at\":[" : ",",
            closed_at[i * (closed - 1) / 10]);
   puts(closed > 0 ? "]}" : "}");
+}
+
+/* Nobody sees the end of a process sooner than who waits for nothing else. */
+static void wait_for_exit(void) {
+  int fd = (int)syscall(SYS_pidfd_open, opt.pid, 0);
+  if (fd < 0) /* it is over */
+    exit_at = (double)now_us() / 1e6;
+  if (fd < 0)
+    return;
+  struct pollfd server = {fd, POLLIN, 0};
+  if (poll(&server, 1, PATIENCE_MS) == 1)
+    exit_at = (double)now_us() / 1e6;
+  close(fd);
 }
 
 int main(int argc, char **argv) {
@@ -419,6 +437,8 @@ int main(int argc, char **argv) {
     connected_again(&clients[i]);
   }
   run();
+  if (opt.pid != 0)
+    wait_for_exit();
   report();
   return 0;
 }

@@ -58,6 +58,8 @@ static bool set(const char *name, const char *value) {
     opt.clients = number;
   else if (strcmp(name, "--for") == 0)
     opt.until = now_us() + (uint64_t)number * 1000;
+  else if (strcmp(name, "--pid") == 0)
+    opt.pid = number;
   else if (strcmp(name, "--pause") == 0)
     opt.pause_ms = number;
   else

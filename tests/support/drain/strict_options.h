@@ -24,6 +24,7 @@ typedef struct options {
   int clients;
   uint64_t until; /* on the clock of now_us */
   int pause_ms;
+  int pid; /* of the server, whose end is waited for; 0: none */
   bool once, retry_refused;
 } options;
 
