@@ -19,6 +19,11 @@ int tide_conn__unread(const tide_conn *conn) {
   return ioctl(conn->fd, FIONREAD, &bytes) == 0 ? bytes : 0;
 }
 
+bool tide_conn__has_input(const tide_conn *conn) {
+  return conn->read_ahead || conn->pending_length > 0 ||
+         tide_conn__unread(conn) > 0;
+}
+
 /* libuv makes an EOF of a hang-up that comes with data, also where it was a
  * reset: only a TCP socket that is still connected was closed in good order. A
  * Unix socket knows no reset, but tells a peer that is gone from one that has

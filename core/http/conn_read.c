@@ -143,6 +143,10 @@ static size_t feed_head(tide_conn *conn, const char *data, size_t length) {
   case TIDE_FEED_MORE:
     break;
   }
+  if (conn->listener->forcing) { /* there is no time for the rest */
+    tide_exchange__fail(conn->exchange, 503);
+    return length;
+  }
   if (!tide_request_own(request, length)) {
     tide_conn__destroy(conn, true);
     return length;

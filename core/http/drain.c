@@ -93,7 +93,7 @@ static bool close_idle(tide_conn *conn, uint64_t now) {
                        conn->opened_at + listener->options.timeouts.first_byte);
     return false;
   }
-  if (conn->read_ahead || tide_conn__unread(conn) > 0)
+  if (tide_conn__has_input(conn))
     return false; /* a request: it is read in this turn, and served */
   listener->closed_idle++;
   tide_conn__finish(conn);

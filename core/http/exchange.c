@@ -252,7 +252,7 @@ static bool admit(tide_exchange *exchange) {
     tide_exchange__fail(exchange, 503);
     return false;
   }
-  if (state == TIDE_STARTING || state == TIDE_STOPPED ||
+  if (state == TIDE_STARTING || state == TIDE_STOPPED || listener->forcing ||
       (listener->draining && listener->options.reject_in_drain)) {
     tide_exchange__fail(exchange, 503);
     return false;

@@ -64,8 +64,12 @@ static void force_exchange(tide_conn *conn, const char *why) {
     tide_exchange__fail(exchange, 503);
 }
 
+/* An idle connection with bytes that nobody has looked at yet, as when a
+ * handler asks for all this while others wait in the same read, is left for
+ * them to be taken: a FIN instead of a 503 would leave its client in doubt. */
 int tide_listener_force(tide_listener *listener, const char *why) {
   uint32_t before = listener->forced;
+  listener->forcing = true;
   tide_streams__end(listener);
   /* A connection that is destroyed unlinks itself, no other. */
   for (tide_conn *conn = listener->conns, *next; conn != NULL; conn = next) {
@@ -74,7 +78,7 @@ int tide_listener_force(tide_listener *listener, const char *why) {
       force_exchange(conn, why);
     else if (conn->exchange != NULL)
       tide_exchange__fail(conn->exchange, 503);
-    else if (conn->state == TIDE_CONN_IDLE)
+    else if (conn->state == TIDE_CONN_IDLE && !tide_conn__has_input(conn))
       tide_conn__finish(conn);
   }
   return (int)(listener->forced - before);

@@ -198,6 +198,7 @@ typedef struct tide_listener {
   uint64_t accepted_at; /* the last one */
   bool draining;        /* idle connections are being closed */
   bool told_drained;
+  bool forcing; /* the drain's time is over: what begins now is told 503 */
   /* of a drain: when streams are ended; 0: not, or done */
   uint64_t streams_until;
   uint64_t drain_from;
@@ -297,6 +298,8 @@ void tide_conn__later(tide_conn *conn);
 bool tide_conn__is_young(const tide_conn *conn, uint64_t now);
 /* Bytes that wait in the kernel, unread. */
 int tide_conn__unread(const tide_conn *conn);
+/* Whether there are bytes that nobody has looked at yet, wherever they wait. */
+bool tide_conn__has_input(const tide_conn *conn);
 /* Whether the client has closed with RST, as far as one can tell without
  * reading. */
 bool tide_conn__was_reset(const tide_conn *conn);

@@ -114,6 +114,80 @@ static void a_request_that_was_not_whole_gets_a_503(void **state) {
   close(fd);
 }
 
+/* The first handler forces the end, while what its neighbours sent has been
+ * read and waits for its turn. */
+static void force_at_once(void *arg, tide_exchange *x) {
+  (void)arg;
+  (void)x;
+  if (f.started++ == 0)
+    tide_listener_force(f.listener, "drain timeout");
+}
+
+static void handlers_that_force(void) {
+  tide_http_handlers handlers = {NULL, force_at_once, on_wake, on_abort,
+                                 on_unbound};
+  tide_http_set_handlers(f.http, &handlers);
+}
+
+/* All of them speak before the loop turns: one read takes them in. */
+static void all_are_told_503(const char *const texts[], int count) {
+  int fds[8];
+  for (int i = 0; i < count; i++)
+    fds[i] = client();
+  for (int i = 0; i < 20; i++)
+    turn();
+  drain_now();
+  for (int i = 0; i < count; i++)
+    say(fds[i], texts[i]);
+  for (int i = 0; i < count; i++) {
+    hear(fds[i], NULL);
+    assert_heard("HTTP/1.1 503");
+    assert_heard("Connection: close\r\n");
+    assert_heard("<eof>");
+  }
+  assert_int_equal(f.started, 1);
+  WAIT(f.drained);
+  for (int i = 0; i < count; i++)
+    close(fds[i]);
+}
+
+static void who_was_read_and_not_taken_yet_gets_a_503(void **state) {
+  static const char *const texts[] = {GET("/later"), GET("/hello"),
+                                      GET("/later"), GET("/hello")};
+  (void)state;
+  handlers_that_force();
+  all_are_told_503(texts, 4);
+}
+
+static void half_a_head_that_was_not_taken_yet_gets_a_503(void **state) {
+  static const char *const texts[] = {GET("/later"), "GET /hel", "P", "GET "};
+  (void)state;
+  handlers_that_force();
+  all_are_told_503(texts, 4);
+}
+
+/* What has reached the socket was not read at all yet. */
+static void who_waits_in_the_kernel_gets_a_503(void **state) {
+  int fd = client();
+  (void)state;
+  say(fd, GET("/hello"));
+  hear(fd, "hello");
+  int busy = client();
+  say(busy, GET("/later"));
+  WAIT(held() != NULL);
+  drain_now();
+  int late = f.started;
+  say(fd, GET("/hello"));
+  assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 1);
+  hear(fd, NULL);
+  assert_heard("HTTP/1.1 503");
+  assert_heard("<eof>");
+  assert_int_equal(f.started, late);
+  WAIT(f.drained);
+  close(fd);
+  close(busy);
+}
+
 #define TEST(name)                                                             \
   cmocka_unit_test_setup_teardown(name, open_default, close_room)
 
@@ -124,6 +198,9 @@ int main(void) {
       TEST(an_answer_that_is_not_taken_is_reset),
       TEST(the_report_names_what_was_forced),
       TEST(a_request_that_was_not_whole_gets_a_503),
+      TEST(who_was_read_and_not_taken_yet_gets_a_503),
+      TEST(half_a_head_that_was_not_taken_yet_gets_a_503),
+      TEST(who_waits_in_the_kernel_gets_a_503),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,7 @@ enum {
   ROUTE_BROKEN,  /* 500 */
   ROUTE_HALF,    /* fails behind the head */
   ROUTE_WRONG,   /* a header with a line break, then a second answer */
+  ROUTE_FORCE,   /* ends a drain by force, its own request with the others */
 };
 
 static char big[70000];
@@ -64,6 +65,7 @@ void handlers_add(tide_listener *listener) {
       {"/broken", ROUTE_BROKEN},
       {"/half", ROUTE_HALF},
       {"/wrong", ROUTE_WRONG},
+      {"/force", ROUTE_FORCE},
   };
   memset(big, 'b', sizeof big);
   for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
@@ -268,6 +270,12 @@ static void run(client *c, tide_exchange *x) {
     break;
   case ROUTE_WRONG:
     wrong(c, x);
+    break;
+  case ROUTE_FORCE:
+    if (the_room.listener->draining)
+      tide_listener_force(the_room.listener, "drain timeout");
+    else
+      reply_seen(c, x);
     break;
   default:
     reply_seen(c, x);
