@@ -19,6 +19,24 @@
 /* Between two rounds of a spread. */
 #define SPREAD_STEP (5 * TIDE_MS)
 
+/* How far the listener is that has come farthest. */
+const char *tide_http_drain_phase(const tide_http *http) {
+  static const char *const names[] = {NULL, "linger", "accept_drain", "drain",
+                                      "force"};
+  int farthest = 0;
+  if (tide_http__state(http) != TIDE_DRAINING)
+    return NULL;
+  for (const tide_listener *l = http->listeners; l != NULL; l = l->next) {
+    int here = l->forcing                ? 4
+               : l->draining             ? 3
+               : l->unbind == TIDE_BOUND ? 1
+                                         : 2;
+    if (!l->options.manage && here > farthest)
+      farthest = here;
+  }
+  return names[farthest];
+}
+
 void tide_drain__told(tide_listener *listener, bool drain) {
   tide_http *http = listener->http;
   if (http->handlers.unbound != NULL)

@@ -185,33 +185,43 @@ static void put_seconds(writer *w, uint64_t ns) {
   put(w, digits + at);
 }
 
-size_t tide_health_body(const tide_health *health, tide_state state,
-                        uint64_t now, uint64_t uptime, char *out, size_t size) {
+static void put_checks(writer *w, const tide_health *health, uint64_t now) {
+  for (const check *c = health->checks; c != NULL; c = c->next) {
+    bool stale = is_stale(c, now);
+    put(w, c == health->checks ? "\"" : ",\"");
+    put(w, c->name);
+    put(w, "\":{\"ok\":");
+    put(w, c->ok && !stale ? "true" : "false");
+    if (!c->critical)
+      put(w, ",\"critical\":false");
+    if (stale)
+      put(w, ",\"stale\":true");
+    if (c->extra != NULL) {
+      put(w, ",");
+      put(w, c->extra);
+    }
+    put(w, "}");
+  }
+}
+
+size_t tide_health_body(const tide_health *health,
+                        const tide_health_facts *facts, char *out,
+                        size_t size) {
   writer w = {out, size, 0};
-  tide_health_status status = tide_health_judge(health, state, now);
+  tide_health_status status =
+      tide_health_judge(health, facts->state, facts->now);
   put(&w, "{\"status\":\"");
   put(&w, tide_health_status_name(status));
   put(&w, "\",\"state\":\"");
-  put(&w, tide_state_name(state));
-  put(&w, "\",\"uptimeSec\":");
-  put_seconds(&w, uptime);
-  put(&w, ",\"checks\":{");
-  for (const check *c = health->checks; c != NULL; c = c->next) {
-    bool stale = is_stale(c, now);
-    put(&w, c == health->checks ? "\"" : ",\"");
-    put(&w, c->name);
-    put(&w, "\":{\"ok\":");
-    put(&w, c->ok && !stale ? "true" : "false");
-    if (!c->critical)
-      put(&w, ",\"critical\":false");
-    if (stale)
-      put(&w, ",\"stale\":true");
-    if (c->extra != NULL) {
-      put(&w, ",");
-      put(&w, c->extra);
-    }
-    put(&w, "}");
+  put(&w, tide_state_name(facts->state));
+  if (facts->phase != NULL) {
+    put(&w, "\",\"phase\":\"");
+    put(&w, facts->phase);
   }
+  put(&w, "\",\"uptimeSec\":");
+  put_seconds(&w, facts->uptime);
+  put(&w, ",\"checks\":{");
+  put_checks(&w, health, facts->now);
   put(&w, "}}\n");
   return w.length;
 }

@@ -40,9 +40,17 @@ const char *tide_health_status_name(tide_health_status status);
 tide_health_status tide_health_judge(const tide_health *health,
                                      tide_state state, uint64_t now);
 
-/* Writes the body of /health/ready, `uptime` in ns; returns its whole length,
- * as snprintf does. */
-size_t tide_health_body(const tide_health *health, tide_state state,
-                        uint64_t now, uint64_t uptime, char *out, size_t size);
+/* Of whom the body of /health/ready speaks. */
+typedef struct tide_health_facts {
+  tide_state state;
+  const char *phase; /* of a drain, or NULL */
+  uint64_t now;
+  uint64_t uptime; /* in ns */
+} tide_health_facts;
+
+/* Writes the body of /health/ready; returns its whole length, as snprintf
+ * does. */
+size_t tide_health_body(const tide_health *health,
+                        const tide_health_facts *facts, char *out, size_t size);
 
 #endif

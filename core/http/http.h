@@ -45,6 +45,10 @@ void tide_http_close(tide_http *http);
 /* The results of readiness checks. */
 tide_health *tide_http_health(tide_http *http);
 
+/* "linger", "accept_drain", "drain" or "force" while the state is draining and
+ * there is an application listener, else NULL. */
+const char *tide_http_drain_phase(const tide_http *http);
+
 /* ---- handlers ------------------------------------------------------------ */
 
 /* Who answers. An exchange stays valid until it is answered and written, or

@@ -11,11 +11,14 @@ static bool path_is(const tide_request *request, const char *path) {
 
 static void answer(tide_exchange *exchange, int status, const char *body,
                    size_t length) {
-  static const tide_answer_header fresh = {"Cache-Control", 13, "no-store", 8};
+  static const tide_answer_header fields[] = {
+      {"Cache-Control", 13, "no-store", 8},
+      {"Retry-After", 11, "1", 1}, /* of a 503 */
+  };
   tide_answer a = {.status = status,
                    .type = "application/json",
-                   .headers = &fresh,
-                   .header_count = 1,
+                   .headers = fields,
+                   .header_count = status == 503 ? 2 : 1,
                    .body = body,
                    .length = length,
                    .constant = true};
@@ -31,29 +34,30 @@ static void answer_succeeded(tide_exchange *exchange) {
 }
 
 static void answer_ready(tide_exchange *exchange) {
-  tide_http *http = exchange->conn->listener->http;
-  tide_state state = tide_http__state(http);
+  const tide_http *http = exchange->conn->listener->http;
   if (exchange->conn->listener->succeeded) {
     answer_succeeded(exchange);
     return;
   }
   uint64_t now = tide_http__now(http);
   uint64_t real = http->env.clock->is_virtual ? tide_clock_mono() : now;
-  uint64_t uptime = real - http->env.started_at;
+  tide_health_facts facts = {.state = tide_http__state(http),
+                             .phase = tide_http_drain_phase(http),
+                             .now = now,
+                             .uptime = real - http->env.started_at};
   char stack[4096];
   char *body = stack;
-  size_t length =
-      tide_health_body(http->health, state, now, uptime, stack, sizeof stack);
+  size_t length = tide_health_body(http->health, &facts, stack, sizeof stack);
   if (length >= sizeof stack) {
     body = malloc(length + 1);
     if (body == NULL) {
       tide_exchange__fail(exchange, 503);
       return;
     }
-    tide_health_body(http->health, state, now, uptime, body, length + 1);
+    tide_health_body(http->health, &facts, body, length + 1);
   }
-  bool ready =
-      tide_health_judge(http->health, state, now) != TIDE_HEALTH_NOT_READY;
+  bool ready = tide_health_judge(http->health, facts.state, now) !=
+               TIDE_HEALTH_NOT_READY;
   answer(exchange, ready ? 200 : 503, body, length);
   if (body != stack)
     free(body);

@@ -47,13 +47,16 @@ static int ready(lua_State *L) {
 static int body(lua_State *L) {
   tide_host *host = tide_lua_host(L);
   const tide_health *health = tide_http_health(room(L));
-  tide_state state = tide_lifecycle_state(&host->lifecycle);
-  uint64_t now = tide_clock_now(&host->clock);
-  uint64_t uptime = tide_clock_mono() - host->started_at;
-  size_t size = tide_health_body(health, state, now, uptime, NULL, 0) + 1;
+  tide_health_facts facts = {
+      .state = tide_lifecycle_state(&host->lifecycle),
+      .phase = tide_http_drain_phase(room(L)),
+      .now = tide_clock_now(&host->clock),
+      .uptime = tide_clock_mono() - host->started_at,
+  };
+  size_t size = tide_health_body(health, &facts, NULL, 0) + 1;
   luaL_Buffer b;
   char *out = luaL_buffinitsize(L, &b, size);
-  tide_health_body(health, state, now, uptime, out, size);
+  tide_health_body(health, &facts, out, size);
   luaL_pushresultsize(&b, size - 1);
   return 1;
 }

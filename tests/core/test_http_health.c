@@ -37,7 +37,8 @@ static void starting_is_alive_and_not_ready(void **state) {
   assert_heard("HTTP/1.1 503");
   ask(GET("/health/ready"), "}}");
   assert_heard("HTTP/1.1 503");
-  assert_heard("\"state\":\"starting\"");
+  assert_heard("Retry-After: 1\r\n");
+  assert_heard("\"state\":\"starting\",\"uptimeSec\"");
 }
 
 static void starting_answers_503_to_everything_else(void **state) {
@@ -64,7 +65,8 @@ static void ready_follows_the_state_in_the_same_turn(void **state) {
   tide_lifecycle_move(&f.lifecycle, TIDE_DRAINING);
   hear(fd, NULL);
   assert_heard("HTTP/1.1 503");
-  assert_heard("\"state\":\"draining\"");
+  assert_heard("\"state\":\"draining\",\"phase\":\"linger\"");
+  assert_heard("Retry-After: 1\r\n");
   assert_heard("Connection: close\r\n");
   close(fd);
   ask(GET("/health/live"), NULL);

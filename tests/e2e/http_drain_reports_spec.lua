@@ -30,6 +30,25 @@ describe("a drain", function()
     assert.equal(0, (app:wait()))
   end)
 
+  it("tells probes how far it is", function()
+    local app = http_app.start { linger = "500ms" }
+    local slow = assert(http.connect(app.port))
+    slow:send_request("GET", "/slow?ms=1500")
+    local function phase()
+      local response = http.get(app.manage_port, "/health/ready")
+      return response.status .. " " .. tostring(json.decode(response.body).phase)
+    end
+    assert.equal("200 nil", phase())
+    app:signal "TERM"
+    app:wait_log { to = "draining" }
+    assert.equal("503 linger", phase())
+    app:wait_log { msg = "listener closed" }
+    loop.turn_for(0.1) -- what is 20 ms beside a long unbind
+    assert.equal("503 drain", phase())
+    assert.equal(200, assert(slow:read_response()).status)
+    assert.equal(0, (app:wait()))
+  end)
+
   it("says at its end what it came to", function()
     local app = http_app.start { linger = "500ms", drain = "400ms" }
     local idle, slow, told = {}, {}, assert(http.connect(app.port))
