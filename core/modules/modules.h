@@ -1,5 +1,5 @@
-/* modules: what the loader knows of the bindings. With the host
- * in their first upvalue. */
+/* modules: what the loader knows of the bindings; each opens its table with the
+ * host in its first upvalue. */
 #ifndef TIDE_MODULES_H
 #define TIDE_MODULES_H
 

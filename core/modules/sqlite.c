@@ -1,9 +1,11 @@
 /* sqlite.c: `moontide.core.sqlite`: statements run off the loop, in order.
  *
  * A database has one thread of libuv's pool at a time, and a queue. The pool
- * touches the database and the request in hand, nothing else; the queue and Lua
- * are the loop thread's. The struct outlives its userdata while a request is
- * under way: who comes last frees it.
+ * touches the database and the requests in hand, nothing else; the queue and
+ * Lua are the loop thread's. The userdata is kept as long as a request is under
+ * way or being told: whoever asked may have let go of it. Only the end of the
+ * Lua state takes it earlier, and then the struct lives on until the pool is
+ * done.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@ typedef struct database {
   uv_work_t work;
   tide_sqlite_request *batch;        /* in hand, while `working` */
   tide_sqlite_request *first, *last; /* waiting */
+  int anchor; /* its userdata in the registry, while it has requests */
   bool working;
   bool orphaned; /* its userdata is gone: no Lua to call */
 } database;
@@ -156,11 +159,30 @@ static void on_pool(uv_work_t *work) {
 
 static void start_next(database *d);
 
-static void tell(database *d, tide_sqlite_request *request) {
-  lua_State *L = d->host->L;
+/* Protected: there may be no memory for the rows. */
+static int call_back(lua_State *L) {
+  const tide_sqlite_request *request = lua_touserdata(L, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, request->callback);
   luaL_unref(L, LUA_REGISTRYINDEX, request->callback);
-  tide_host__call(d->host, push_outcome(L, request), 0, "sqlite");
+  lua_call(L, push_outcome(L, request), 0);
+  return 0;
+}
+
+static void tell(database *d, tide_sqlite_request *request) {
+  lua_State *L = d->host->L;
+  lua_pushcfunction(L, call_back);
+  lua_pushlightuserdata(L, request);
+  tide_host__call(d->host, 1, 0, "sqlite");
+}
+
+/* The loop is idle as far as this database goes: nothing keeps it but who asks
+ * for more. */
+static void let_go(database *d) {
+  int anchor = d->anchor;
+  if (d->working)
+    return;
+  d->anchor = LUA_NOREF;
+  luaL_unref(d->host->L, LUA_REGISTRYINDEX, anchor);
 }
 
 static void on_done(uv_work_t *work, int status) {
@@ -184,6 +206,7 @@ static void on_done(uv_work_t *work, int status) {
     tide_sqlite_request_free(batch);
     batch = next;
   }
+  let_go(d);
 }
 
 /* Takes what waits, as far as it can go together: closing goes alone. */
@@ -206,7 +229,14 @@ static void start_next(database *d) {
   d->working = uv_queue_work(d->host->loop, &d->work, on_pool, on_done) == 0;
 }
 
-static void enqueue(database *d, tide_sqlite_request *request) {
+/* Takes the request over, for the database at 1 and the callback at 2. */
+static void enqueue(lua_State *L, database *d, tide_sqlite_request *request) {
+  if (d->anchor == LUA_NOREF) {
+    lua_pushvalue(L, 1);
+    d->anchor = luaL_ref(L, LUA_REGISTRYINDEX);
+  }
+  lua_pushvalue(L, 2);
+  request->callback = luaL_ref(L, LUA_REGISTRYINDEX);
   if (d->first == NULL)
     d->first = request;
   else
@@ -223,10 +253,7 @@ static void enqueue(database *d, tide_sqlite_request *request) {
 static int run(lua_State *L) {
   database *d = check_database(L);
   luaL_checktype(L, 2, LUA_TFUNCTION);
-  tide_sqlite_request *request = read_request(L, 3);
-  lua_pushvalue(L, 2);
-  request->callback = luaL_ref(L, LUA_REGISTRYINDEX);
-  enqueue(d, request);
+  enqueue(L, d, read_request(L, 3));
   return 0;
 }
 
@@ -251,9 +278,7 @@ static int close_later(lua_State *L) {
   tide_sqlite_request *request = calloc(1, sizeof *request);
   if (request == NULL)
     return luaL_error(L, "out of memory");
-  lua_pushvalue(L, 2);
-  request->callback = luaL_ref(L, LUA_REGISTRYINDEX);
-  enqueue(d, request);
+  enqueue(L, d, request);
   return 0;
 }
 
@@ -301,6 +326,7 @@ static int open_database(lua_State *L) {
   if (*holder == NULL)
     return luaL_error(L, "out of memory");
   (*holder)->host = tide_lua_host(L);
+  (*holder)->anchor = LUA_NOREF;
   int code = tide_sqlite_db_open(&(*holder)->db, lib, path, busy_ms, error,
                                  sizeof error);
   if (code == SQLITE_OK)

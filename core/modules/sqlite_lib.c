@@ -8,7 +8,7 @@
 
 static tide_sqlite_lib lib;
 
-static bool find_all(void *handle, char *error, unsigned long size) {
+static bool find_all(void *handle, char *error, size_t size) {
   static const struct {
     const char *name;
     void *slot;
@@ -34,7 +34,7 @@ static bool find_all(void *handle, char *error, unsigned long size) {
   return true;
 }
 
-const tide_sqlite_lib *tide_sqlite_load(char *error, unsigned long size) {
+const tide_sqlite_lib *tide_sqlite_load(char *error, size_t size) {
   static bool loaded;
   const char *name = getenv("MOONTIDE_LIBSQLITE3");
   if (loaded)
@@ -48,5 +48,7 @@ const tide_sqlite_lib *tide_sqlite_load(char *error, unsigned long size) {
     return NULL;
   }
   loaded = find_all(handle, error, size);
+  if (!loaded)
+    dlclose(handle);
   return loaded ? &lib : NULL;
 }

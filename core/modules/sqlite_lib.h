@@ -3,6 +3,7 @@
 #define TIDE_SQLITE_LIB_H
 
 #include <sqlite3.h>
+#include <stddef.h>
 
 #define TIDE_SQLITE_FUNCTIONS(X)                                               \
   X(open_v2)                                                                   \
@@ -38,6 +39,6 @@ typedef struct tide_sqlite_lib {
 } tide_sqlite_lib;
 
 /* The functions, or NULL with a message in `error`. On the loop thread. */
-const tide_sqlite_lib *tide_sqlite_load(char *error, unsigned long size);
+const tide_sqlite_lib *tide_sqlite_load(char *error, size_t size);
 
 #endif

@@ -144,6 +144,23 @@ describe("statements", function()
     again:wait()
   end)
 
+  it("are told to who has let go of the database, also while it is collected", function()
+    local told, wait = 0, task.waiter "told"
+    local lost = sqlite.open(path, 100)
+    for _ = 1, 5 do
+      lost:run(function()
+        told = told + 1
+        collectgarbage()
+        if told == 5 then wait:wake(true) end
+      end, "SELECT 1")
+    end
+    lost = nil
+    collectgarbage()
+    wait:wait()
+    assert.equal(5, told)
+    assert.is_nil(lost)
+  end)
+
   it("that nobody waits for any more do no harm", function()
     for _ = 1, 20 do
       local lost = sqlite.open(path, 100)
