@@ -268,7 +268,10 @@ int tide_control_send(tide_control *control, uint32_t id, const char *data,
   }
   if ((size_t)sent == length)
     return 0;
-  return queue(conn, data + sent, length - (size_t)sent);
+  int code = queue(conn, data + sent, length - (size_t)sent);
+  if (code != 0 && sent > 0)
+    end_conn(conn); /* half a line would garble the next one */
+  return code;
 }
 
 size_t tide_control_take(tide_control *control, uint32_t id, int *fds,
@@ -306,7 +309,9 @@ int tide_control_open(tide_control **out, uv_loop_t *loop,
 }
 
 static void on_poll_closed(uv_handle_t *handle) {
-  release(handle->data);
+  tide_control *control = handle->data;
+  control->poll_open = false;
+  release(control);
 }
 
 void tide_control_unlisten(tide_control *control) {

@@ -43,7 +43,8 @@ void tide_control_close(tide_control *control);
  * made if need be. 0, or a negative libuv error with a sentence. */
 int tide_control_directory(const char *path, bool make, char *error,
                            size_t size);
-/* Listens in such a directory. 0, or a negative libuv error with a sentence. */
+/* Listens in such a directory. 0, or a negative libuv error with a sentence:
+ * UV_EALREADY while it listens, and for a turn of the loop behind that. */
 int tide_control_listen(tide_control *control, const char *directory,
                         const char *file, char *error, size_t size);
 /* Listens no longer, and removes the file if it still is ours. */
@@ -56,7 +57,8 @@ int tide_control_connect(tide_control *control, const char *path, uint32_t *id);
 bool tide_control_peer(const tide_control *control, uint32_t id, uid_t *uid,
                        pid_t *pid);
 /* Sends bytes (a line, with its end), and descriptors, which stay the caller's.
- * 0, or a negative libuv error. */
+ * 0, or a negative libuv error; without memory for the rest of what was sent in
+ * part, the connection is closed. */
 int tide_control_send(tide_control *control, uint32_t id, const char *data,
                       size_t length, const int *fds, size_t count);
 /* Descriptors that have come; they are the caller's from now on. */

@@ -29,6 +29,7 @@ struct tide_control {
   uv_loop_t *loop;
   tide_control_handlers handlers;
   uv_poll_t poll;
+  bool poll_open;        /* until its close callback */
   int fd;                /* listens; -1: not */
   struct sockaddr_un at; /* where */
   uint64_t inode;

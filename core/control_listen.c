@@ -110,6 +110,7 @@ static int watch(tide_control *control, int fd) {
   if (code != 0)
     return code;
   control->fd = fd;
+  control->poll_open = true;
   control->poll.data = control;
   control->handles++;
   uv_unref((uv_handle_t *)&control->poll);
@@ -141,7 +142,7 @@ int tide_control_listen(tide_control *control, const char *directory,
   char path[4096];
   char why[256] = "";
   snprintf(path, sizeof path, "%s/%s", directory, file);
-  if (control->fd >= 0)
+  if (control->poll_open)
     return fail(error, size, "control socket", path, "there is one already",
                 UV_EALREADY);
   int code = tide_control_directory(directory, true, error, size);

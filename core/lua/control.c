@@ -12,35 +12,50 @@
 /* The function for each kind of event; the addresses are the registry keys. */
 static const char accepted_key, line_key, closed_key;
 
-static void call(tide_host *host, const char *key, uint32_t id, int nargs) {
-  lua_State *L = host->L;
-  if (host->closing || L == NULL)
-    return;
-  if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) != LUA_TFUNCTION) {
-    lua_pop(L, 1 + nargs);
-    return;
+typedef struct event {
+  const char *key;
+  uint32_t id;
+  uid_t uid;
+  pid_t pid;
+  const char *text; /* of a line */
+  size_t length;
+} event;
+
+/* Protected: there may be no memory for the line. */
+static int tell(lua_State *L) {
+  const event *e = lua_touserdata(L, 1);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, e->key) != LUA_TFUNCTION)
+    return 0;
+  lua_pushinteger(L, e->id);
+  if (e->text != NULL) {
+    lua_pushlstring(L, e->text, e->length);
+    lua_call(L, 2, 0);
+    return 0;
   }
-  lua_insert(L, -1 - nargs);
-  lua_pushinteger(L, id);
-  lua_insert(L, -1 - nargs);
-  tide_host__call(host, nargs + 1, 0, "control");
+  lua_pushinteger(L, (lua_Integer)e->uid);
+  lua_pushinteger(L, (lua_Integer)e->pid);
+  lua_call(L, 3, 0);
+  return 0;
+}
+
+/* The room calls nothing once it is closed, so there is a Lua state. */
+static void call(tide_host *host, event e) {
+  lua_pushcfunction(host->L, tell);
+  lua_pushlightuserdata(host->L, &e);
+  tide_host__call(host, 1, 0, "control");
 }
 
 static void on_accepted(void *arg, uint32_t id, uid_t uid, pid_t pid) {
-  tide_host *host = arg;
-  lua_pushinteger(host->L, (lua_Integer)uid);
-  lua_pushinteger(host->L, (lua_Integer)pid);
-  call(host, &accepted_key, id, 2);
+  call(arg, (event){.key = &accepted_key, .id = id, .uid = uid, .pid = pid});
 }
 
 static void on_line(void *arg, uint32_t id, const char *text, size_t length) {
-  tide_host *host = arg;
-  lua_pushlstring(host->L, text, length);
-  call(host, &line_key, id, 1);
+  call(arg,
+       (event){.key = &line_key, .id = id, .text = text, .length = length});
 }
 
 static void on_closed(void *arg, uint32_t id) {
-  call(arg, &closed_key, id, 0);
+  call(arg, (event){.key = &closed_key, .id = id});
 }
 
 static tide_control *room(lua_State *L) {
@@ -97,11 +112,6 @@ static int listen_there(lua_State *L) {
   int code = tide_control_listen(room(L), luaL_checkstring(L, 1),
                                  luaL_checkstring(L, 2), error, sizeof error);
   return code == 0 ? succeeded(L) : failed(L, code, error);
-}
-
-static int unlisten(lua_State *L) {
-  tide_control_unlisten(room(L));
-  return 0;
 }
 
 /* control.connect(path) -> id | nil, name, message */
@@ -260,7 +270,6 @@ void tide_lua_open_control(lua_State *L, tide_host *host) {
       {"on", on},
       {"directory", directory},
       {"listen", listen_there},
-      {"unlisten", unlisten},
       {"connect", connect_there},
       {"peer", peer},
       {"send", send_line},

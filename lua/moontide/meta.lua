@@ -416,8 +416,6 @@ function control.directory(path, make) end
 ---@return string|nil message
 function control.listen(directory, file) end
 
-function control.unlisten() end
-
 ---@param path string
 ---@return integer|nil id
 ---@return string|nil name "ECONNREFUSED": a file that was left behind

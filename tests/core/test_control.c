@@ -316,6 +316,21 @@ static void anothers_file_is_not_removed(void **state) {
   assert_int_equal(stat(f.path, &st), 0);
 }
 
+/* The handle of the former socket is the loop's until it has turned. */
+static void it_listens_again_once_the_loop_has_turned(void **state) {
+  uint32_t id;
+  (void)state;
+  assert_int_equal(listen_there(), 0);
+  assert_int_equal(listen_there(), UV_EALREADY);
+  tide_control_unlisten(f.server);
+  assert_int_equal(listen_there(), UV_EALREADY);
+  turn();
+  assert_int_equal(listen_there(), 0);
+  assert_int_equal(tide_control_connect(f.client, f.path, &id), 0);
+  turn();
+  assert_int_equal(f.accepts, 1);
+}
+
 static void a_path_too_long_is_refused(void **state) {
   char file[128];
   (void)state;
@@ -346,6 +361,7 @@ int main(void) {
       T(one_that_lives_is_not_replaced),
       T(one_left_behind_is_replaced),
       T(anothers_file_is_not_removed),
+      T(it_listens_again_once_the_loop_has_turned),
       T(a_path_too_long_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
