@@ -164,10 +164,9 @@ static int open_rooms(tide_host *host) {
 
 static int copy_options(tide_host *host, const tide_options *given) {
   tide_options_init(&host->options);
-  if (given != NULL) {
-    if (!tide_struct_take(&host->options, sizeof host->options, given))
-      return TIDE_EINVAL;
-  }
+  if (given != NULL &&
+      !tide_struct_take(&host->options, sizeof host->options, given))
+    return TIDE_EINVAL;
   if (host->options.lua != NULL &&
       (host->options.alloc != NULL || host->options.lua_memory_limit != 0))
     return TIDE_EINVAL; /* its memory is its maker's */
@@ -372,9 +371,9 @@ static void close_loop(tide_host *host) {
 void tide_free(tide_host *host) {
   if (host == NULL)
     return;
+  /* In a child, the memory may be locked by a thread that is not there. */
   if (host->generation != tide_fork_generation()) {
-    tide_after_fork(
-        host); /* the memory may be locked by a thread that is not */
+    tide_after_fork(host);
     return;
   }
   if (host->running) {

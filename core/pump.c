@@ -175,16 +175,27 @@ static void on_check(uv_check_t *handle) {
 /* ---- what other threads ask for --------------------------------------------
  */
 
+/* Protected: there may be no memory for the reason's text. */
+static int begin_drain(lua_State *L) {
+  const tide_host *host = lua_touserdata(L, 1);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, host->drain_fn);
+  lua_pushstring(L, lua_touserdata(L, 2));
+  lua_pushvalue(L, 3);
+  lua_call(L, 2, 0);
+  return 0;
+}
+
 static void take_up_drain(tide_host *host) {
   char *reason = atomic_exchange(&host->drain_reason, NULL);
   bool kill = atomic_exchange(&host->kill_wanted, false);
   if (reason == NULL)
     return;
   if (host->drain_fn != LUA_NOREF) {
-    lua_rawgeti(host->L, LUA_REGISTRYINDEX, host->drain_fn);
-    lua_pushstring(host->L, reason);
+    lua_pushcfunction(host->L, begin_drain);
+    lua_pushlightuserdata(host->L, host);
+    lua_pushlightuserdata(host->L, reason);
     lua_pushboolean(host->L, kill);
-    tide_host__call(host, 2, 0, "drain");
+    tide_host__call(host, 3, 0, "drain");
   }
   free(reason);
 }

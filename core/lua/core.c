@@ -62,9 +62,9 @@ void tide_lua_open_core(lua_State *L, tide_host *host) {
   }
 }
 
-/* Errors in finalizers are warnings; they belong in the log, not on stderr. */
-/* A warning may come in pieces: the record is written with the last one. What
- * is longer than the buffer is cut. */
+/* Errors in finalizers are warnings; they belong in the log, not on stderr. One
+ * may come in pieces: the record is written with the last. What is longer than
+ * the buffer is cut. */
 static void on_warning(void *arg, const char *message, int to_continue) {
   static _Thread_local char text[512];
   static _Thread_local size_t length;

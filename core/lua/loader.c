@@ -25,10 +25,16 @@ static const tide_embedded *find_embedded(const char *name) {
 }
 
 static bool file_exists(const char *path) {
-  FILE *file = fopen(path, "r");
+  FILE *file = fopen(path, "re");
   if (file != NULL)
     fclose(file);
   return file != NULL;
+}
+
+/* "moontide" and all below it: that name space is the library's. */
+static bool in_library(const char *name) {
+  return strncmp(name, "moontide", 8) == 0 &&
+         (name[8] == '\0' || name[8] == '.');
 }
 
 /* Pushes "ROOT/moontide/task.lua" or ".../task/init.lua", whichever exists. */
@@ -85,7 +91,7 @@ static int searcher(lua_State *L) {
   const tide_embedded *entry;
   lua_CFunction native;
   int rc;
-  if (strncmp(name, "moontide", 8) != 0 || (name[8] != '\0' && name[8] != '.'))
+  if (!in_library(name))
     return 0;
   if ((native = find_native(name)) != NULL) {
     lua_pushlightuserdata(L, tide_lua_host(L));
@@ -98,7 +104,7 @@ static int searcher(lua_State *L) {
     rc = luaL_loadfile(L, path);
   } else {
     entry = find_embedded(name);
-    if (entry == NULL) /* the name space is ours: no use in looking further */
+    if (entry == NULL) /* no use in looking further */
       return luaL_error(L, "no module '%s' in the moontide library", name);
     rc = luaL_loadbufferx(L, (const char *)entry->code, entry->size, name, "b");
   }
@@ -110,7 +116,7 @@ static int searcher(lua_State *L) {
 
 /* Whether a name in package.loaded is the library's, or luv on our loop. */
 static bool is_ours(const char *name) {
-  return strncmp(name, "moontide", 8) == 0 || strcmp(name, "luv") == 0;
+  return in_library(name) || strcmp(name, "luv") == 0;
 }
 
 static void forget_loaded(lua_State *L) {

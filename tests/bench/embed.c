@@ -1,9 +1,9 @@
 /* embed ROUNDS: what the host costs a program that turns it, beside bare libuv.
  *
  * Interleaved, so that a noisy machine is noisy for both: an idle tide_tick and
- * uv_run(NOWAIT) on a loop with as many handles; a tide_post and a uv_async from
- * another thread, there and back. Medians, in ns. The first number of a line is
- * the host's, the second libuv's.
+ * uv_run(NOWAIT) on a loop with as many handles; a tide_post and a uv_async
+ * from another thread, there and back. Medians, in ns. The first number of a
+ * line is the host's, the second libuv's.
  */
 #include <moontide.h>
 #include <stdatomic.h>
@@ -39,7 +39,8 @@ static void check(int rc, const char *what) {
   exit(1);
 }
 
-/* ---- the two loops -----------------------------------------------------------
+/* ---- the two loops
+ * -----------------------------------------------------------
  */
 
 static const char script[] =
@@ -82,7 +83,8 @@ static void make_bare(struct bare *bare) {
   atomic_init(&bare->back, 0);
 }
 
-/* ---- ticks -------------------------------------------------------------------
+/* ---- ticks
+ * -------------------------------------------------------------------
  */
 
 static double tick_host(tide_host *host) {
@@ -99,7 +101,8 @@ static double tick_bare(struct bare *bare) {
   return (double)(now() - began) / TICKS;
 }
 
-/* ---- there and back ------------------------------------------------------------
+/* ---- there and back
+ * ------------------------------------------------------------
  */
 
 struct trip {
@@ -169,7 +172,8 @@ static double trip_bare(struct bare *bare) {
   return trip.ns;
 }
 
-/* ---- a million ------------------------------------------------------------------
+/* ---- a million
+ * ------------------------------------------------------------------
  */
 
 static long counted;
