@@ -4,6 +4,8 @@ local load = require "support.load"
 local proc = require "support.process"
 local uv = require "luv"
 
+local RESTARTS = tonumber(os.getenv "TIDE_RESTARTS") or 3
+
 local SCRIPT = [[
 local tide = require "moontide"
 tide.config { shutdown = { linger = "0s" } }
@@ -20,12 +22,13 @@ local function listening_socket()
 end
 
 -- systemd's way: the variables name the process that is executed. With `gate` it holds the socket
--- and executes the host when that file is there.
+-- and executes the host when somebody writes to that file.
 local function activate(socket, who, options)
   options = options or {}
   local path = proc.temp_dir() .. "/app.lua"
   proc.write_file(path, options.script or SCRIPT)
-  local wait = options.gate and ("while ! [ -e %s ]; do sleep 0.02; done; "):format(options.gate)
+  local wait = options.gate and ("read _ < %s; "):format(options.gate)
+  if options.gate then proc.run { program = "mkfifo", argv = { options.gate }, manage = false } end
   local command = ("%sexport LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web WHO=%s; "
     .. "exec %s run %s"):format(wait or "", who, os.getenv "MOONTIDE", path)
   return proc.start { program = "/bin/sh", argv = { "-c", command }, inherit = socket:fileno() }
@@ -69,14 +72,14 @@ describe("an inherited socket", function()
     local socket, port = listening_socket()
     local script = load.APP:gsub('port = [^}]*', 'fd = "web" ')
     local dir, apps = proc.temp_dir(), {}
-    for i = 1, 4 do
+    for i = 1, RESTARTS + 1 do
       apps[i] = activate(socket, "x", { script = script, gate = dir .. "/go" .. i })
     end
     socket:close()
     proc.write_file(dir .. "/go1", "")
     apps[1]:wait_ready()
-    local clients = load.start { port = port, keep_alive = 4, per_request = 8, post = 4 }
-    for i = 1, 3 do
+    local clients = load.start { port = port, keep_alive = 4, per_request = 32, post = 4 }
+    for i = 1, RESTARTS do
       apps[i]:signal "TERM"
       assert.equal(0, (apps[i]:wait()))
       proc.write_file(dir .. "/go" .. i + 1, "")
