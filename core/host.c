@@ -393,6 +393,7 @@ void tide_free(tide_host *host) {
     tide_lua_close_handles(host);
   close_loop(host);
   close_lua(host);
+  tide_work_close(&host->work); /* a state of the caller's may have some */
   if (host->owns_loop)
     uv_loop_close(&host->own_loop);
   if (host->watchdog != NULL)

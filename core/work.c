@@ -8,19 +8,27 @@ void tide_work_init(tide_work *work) {
   work->sources = NULL;
 }
 
+void tide_work_close(tide_work *work) {
+  while (work->sources != NULL)
+    tide_work_remove_source(work->sources);
+}
+
 void tide_work_add_source(tide_work *work, tide_work_source *source) {
+  source->of = work;
   source->active = 0;
   source->total = 0;
   source->next = work->sources;
   work->sources = source;
 }
 
-void tide_work_remove_source(tide_work *work, tide_work_source *source) {
-  tide_work_source **link = &work->sources;
-  while (*link != NULL && *link != source)
+void tide_work_remove_source(tide_work_source *source) {
+  if (source->of == NULL)
+    return;
+  tide_work_source **link = &source->of->sources;
+  while (*link != source)
     link = &(*link)->next;
-  if (*link != NULL)
-    *link = source->next;
+  *link = source->next;
+  source->of = NULL;
 }
 
 void tide_work_enter(tide_work_source *source) {

@@ -19,6 +19,7 @@ typedef void (*tide_work_idle_fn)(void *arg);
  * owner's. `name` must live as long as the source. */
 typedef struct tide_work_source {
   struct tide_work_source *next;
+  tide_work *of; /* NULL: not counted with others (any more) */
   const char *name;
   uint64_t active;
   uint64_t total;
@@ -31,8 +32,11 @@ struct tide_work {
 };
 
 void tide_work_init(tide_work *work);
+/* Lets go of the sources that are left. */
+void tide_work_close(tide_work *work);
 void tide_work_add_source(tide_work *work, tide_work_source *source);
-void tide_work_remove_source(tide_work *work, tide_work_source *source);
+/* Nothing happens when it is in none. */
+void tide_work_remove_source(tide_work_source *source);
 void tide_work_enter(tide_work_source *source);
 /* May call on_idle before it returns. */
 void tide_work_leave(tide_work_source *source);

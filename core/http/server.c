@@ -193,5 +193,5 @@ void tide_listener_shut(tide_listener *listener) {
   while (listener->conns != NULL)
     tide_conn__destroy(listener->conns, false);
   if (!listener->options.manage && !http->closing)
-    tide_work_remove_source(http->env.work, &listener->work);
+    tide_work_remove_source(&listener->work);
 }

@@ -71,6 +71,7 @@ static lua_CFunction find_native(const char *name) {
 #ifdef TIDE_SQLITE
       {".sqlite", tide_lua_open_sqlite},
 #endif
+      {".work", tide_lua_open_work},
   };
   static const char prefix[] = "moontide.core";
   if (strncmp(name, prefix, sizeof prefix - 1) != 0)

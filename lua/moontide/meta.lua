@@ -569,6 +569,31 @@ function digest.sha256(...) end
 ---@return string
 function digest.random_id() end
 
+---@class moontide.core.work `require "moontide.core.work"`: what a drain waits for
+local work = {}
+
+---@class moontide.core.work.source
+local source = {}
+
+--- A kind of work that is counted from now on, for as long as it is kept.
+---@param name string
+---@return moontide.core.work.source
+function work.source(name) end
+
+--- All kinds, requests by listener among them.
+---@return { name: string, active: integer, total: integer }[]
+function work.all() end
+
+--- One more is under way.
+function source:begin() end
+
+--- One is over.
+function source:done() end
+
+--- How many are under way.
+---@return integer
+function source:active() end
+
 ---@class moontide.core.sqlite `require "moontide.core.sqlite"`; not there when built without it
 local sqlite = {}
 
@@ -624,6 +649,6 @@ function claim:release() end
 return {
   host = host, clock = clock, state = state, signals = signals, log = log, watchdog = watchdog,
   coroutine = co, task = tasks, notify = notify, control = control, health = health, http = room,
-  digest = digest, embed = embed,
+  digest = digest, embed = embed, work = { source = work.source, all = work.all, sources = source },
   sqlite = { open = sqlite.open, claims = claim, databases = database },
 }

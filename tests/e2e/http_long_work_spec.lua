@@ -243,6 +243,21 @@ describe("long work", function()
     assert.equal(404, http.request("DELETE", app.port, "/free/" .. ("0"):rep(32)).status)
   end)
 
+  it("is counted with what is in flight, until its outcome is kept", function()
+    local app = start()
+    local where = post(app, "/export?ms=700", "k").headers.location
+    local function counted()
+      local text = http.get(app.manage_port, "/metrics").body
+      local of = '{kind="jobs:api POST /export"} (%d+)\n'
+      return text:match("\nmoontide_work_in_flight" .. of),
+        text:match("\nmoontide_work_total" .. of),
+        cjson.decode(http.get(app.manage_port, "/lifecycle").body).in_flight
+    end
+    assert.same({ "1", "1", 1 }, { counted() })
+    wait_state(app, where, "READY")
+    assert.same({ "0", "1", 0 }, { counted() })
+  end)
+
   it("is forgotten after its time", function()
     local app = start { STORE = "sqlite:jobs.db" }
     local where = post(app, "/short?ms=1", "k").headers.location

@@ -2,13 +2,19 @@
 
 local core = require "moontide.core"
 
-local http = core.http
 local M = {}
 
 --- In the text format that a scraper asks for.
 function M.metrics(req)
   local text, kind = require("moontide.observe.metrics").collect(req.headers.accept)
   return 200, text, { ["Content-Type"] = kind }
+end
+
+-- Requests, jobs: what a drain would wait for.
+local function in_flight()
+  local sum = 0
+  for _, kind in ipairs(require("moontide.core.work").all()) do sum = sum + kind.active end
+  return sum
 end
 
 --- The state of the lifecycle.
@@ -18,7 +24,7 @@ function M.lifecycle()
   return {
     state = core.state.get(), status = status, reason = shutdown.reason
       and tostring(shutdown.reason) or nil,
-    in_flight = http.stats().in_flight,
+    in_flight = in_flight(),
   }
 end
 

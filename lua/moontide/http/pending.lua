@@ -3,11 +3,13 @@
 
 local config = require "moontide.config"
 local core = require "moontide.core"
+local work = require "moontide.core.work"
 local task = require "moontide.task"
 
 ---@class moontide.Pending
 ---@field items table<string, table>
 ---@field n integer
+---@field source moontide.core.work.source where the process counts what is in flight
 local Pending = {}
 Pending.__index = Pending
 
@@ -15,18 +17,20 @@ local M = {}
 
 --- @param name string for the shutdown's records: "jobs:api POST /export"
 function M.new(name)
-  return setmetatable({ name = name, items = {}, n = 0 }, Pending)
+  return setmetatable({ name = name, items = {}, n = 0, source = work.source(name) }, Pending)
 end
 
 function Pending:add(id, item)
   self.items[id] = item
   self.n = self.n + 1
+  self.source:begin()
 end
 
 function Pending:remove(id)
   if self.items[id] == nil then return end
   self.items[id] = nil
   self.n = self.n - 1
+  self.source:done()
   if self.n == 0 and self.empty then self.empty:set(true) end
 end
 

@@ -28,6 +28,18 @@ local function mirror_drains(http, families)
   end
 end
 
+local function declare_work(metrics)
+  local active = metrics.gauge("moontide_work_in_flight",
+    "What a drain waits for: requests by listener, jobs by route.", { "kind" })
+  local total = metrics.counter("moontide_work_total", "What was ever begun of it.", { "kind" })
+  metrics.on_collect(function()
+    for _, kind in ipairs(require("moontide.core.work").all()) do
+      active:set(kind.active, { kind = kind.name })
+      total:mirror(kind.total, { kind = kind.name })
+    end
+  end)
+end
+
 local function mirror_totals(families, stats)
   for key, counter in next, families do counter:mirror(stats[key]) end
 end
@@ -43,6 +55,7 @@ function M.declare(metrics)
     "From the head of a request to the end of its answer.", bounds)
   local connections = metrics.gauge("moontide_http_connections", "Open connections.", { "state" })
   local in_flight = metrics.gauge("moontide_http_requests_in_flight", "Requests being answered.")
+  declare_work(metrics)
   local totals, drains = {}, {}
   for _, row in ipairs(DRAINS) do
     drains[row[1]] = metrics.counter(row[2], row[3], { "listener" })
