@@ -27,6 +27,8 @@ static const char *length_field(tide_answer *answer, const char *value,
   return NULL;
 }
 
+/* The name and the value on the top of the stack, which keeps them both: a
+ * number becomes a string in its place. */
 static const char *one_header(lua_State *L, tide_answer *answer,
                               tide_answer_header *out) {
   tide_answer_header *h = &out[answer->header_count];
@@ -35,16 +37,28 @@ static const char *one_header(lua_State *L, tide_answer *answer,
   if (lua_type(L, -2) != LUA_TSTRING ||
       (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TNUMBER))
     return "header names are strings, their values strings or numbers";
-  if (lua_type(L, -1) == LUA_TNUMBER) {
-    /* Anchored by the list of strings at 4 + n; see read_headers. */
-    lua_tostring(L, -1);
-  }
   h->name = lua_tolstring(L, -2, &h->name_length);
   h->value = lua_tolstring(L, -1, &h->value_length);
   if (h->name_length == 14 && strcasecmp(h->name, "content-length") == 0)
     return length_field(answer, h->value, h->value_length);
   answer->header_count++;
   return NULL;
+}
+
+/* The list of values on the top of the stack, of the name below it. */
+static const char *several_headers(lua_State *L, tide_answer *answer,
+                                   tide_answer_header *out) {
+  int list = lua_gettop(L);
+  const char *wrong = NULL;
+  lua_Unsigned n = lua_rawlen(L, list);
+  for (lua_Unsigned i = 1; i <= n && wrong == NULL; i++) {
+    luaL_checkstack(L, 2, "headers");
+    lua_pushvalue(L, list - 1);
+    lua_rawgeti(L, list, (lua_Integer)i);
+    wrong = one_header(L, answer, out);
+  }
+  lua_pushvalue(L, list - 1);
+  return wrong;
 }
 
 /* Reads the table at `index` into `out`; a value may be a list of values. All
@@ -56,19 +70,12 @@ static const char *read_headers(lua_State *L, int index, tide_answer *answer,
     return NULL;
   if (!lua_istable(L, index))
     return "the headers of an answer are a table";
-  luaL_checkstack(L, 4 * HEADERS_MAX, "headers");
   lua_pushnil(L);
-  while (lua_next(L, index) != 0) {
-    const char *wrong = NULL;
+  /* Room for each by itself: empty lists take some, and are not counted. */
+  while (luaL_checkstack(L, 4, "headers"), lua_next(L, index) != 0) {
+    const char *wrong;
     if (lua_istable(L, -1)) {
-      int list = lua_gettop(L);
-      lua_Unsigned n = lua_rawlen(L, list);
-      for (lua_Unsigned i = 1; i <= n && wrong == NULL; i++) {
-        lua_pushvalue(L, list - 1);
-        lua_rawgeti(L, list, (lua_Integer)i);
-        wrong = one_header(L, answer, out);
-      }
-      lua_pushvalue(L, list - 1);
+      wrong = several_headers(L, answer, out);
     } else {
       wrong = one_header(L, answer, out);
       lua_pushvalue(L, -2);

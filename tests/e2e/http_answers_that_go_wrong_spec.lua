@@ -36,6 +36,16 @@ server:get("/coding", function() return 200, "abc", { ["Transfer-Encoding"] = "g
 server:route("HEAD", "/size", function() return 200, nil, { ["Content-Length"] = 1234 } end)
 server:get("/name", function(req, res) res:header("a b", "x") res:write "a" end)
 server:get("/value", function(req, res) res:header("a", "x\r\ny: z"):write "a" end)
+server:get("/lists", function()
+  local headers = { Many = { "a", 1, "b" } }
+  for i = 1, 2000 do headers["X-" .. i] = {} end
+  return 200, "abc", headers
+end)
+server:get("/crowd", function()
+  local headers = {}
+  for i = 1, 65 do headers[i] = "x" .. i end
+  return 200, "abc", { X = headers }
+end)
 server:get("/fail", function(req, res) res:write "half" tide.sleep(0.05) error "secret" end)
 server:get("/both", function(req, res) res:write "half" tide.sleep(0.05) return { a = 1 } end)
 server:get("/stream", function(req, res)
@@ -125,6 +135,16 @@ describe("an answer", function()
       assert.is_nil(response.headers.y)
       assert.matches("res:write: a header has a bad name, or a line", failure(app, path).error)
     end
+  end)
+
+  it("has as many fields as its lists have values, and 64 at most", function()
+    local app = start()
+    local response = http.get(app.port, "/lists")
+    assert.equal(200, response.status)
+    assert.matches("a.*1.*b", response.headers.many)
+    assert.is_nil(response.headers["x-1"])
+    assert.equal(500, http.get(app.port, "/crowd").status)
+    assert.matches("at most 64 header fields", failure(app, "/crowd").error)
   end)
 
   it("that fails in its middle is reset", function()
