@@ -19,9 +19,7 @@ enum { EVENTS = 64 };
 
 static const char proxy_key;
 
-/* ---- what the proxy tells the host
- * -------------------------------------------
- */
+/* ---- what the proxy tells the host ---- */
 
 static bool on_begin(void *arg) {
   return tide_work_begin(arg, "connection") == 0;
@@ -31,9 +29,9 @@ static void on_end(void *arg) {
   tide_work_end(arg, "connection");
 }
 
-/* ---- what the script sees: proxy.route(port, target), proxy.forget_others()
- * --
- */
+/* ---- what the script sees ---- */
+
+/* proxy.route(port, target), proxy.forget_others() */
 
 static proxy *proxy_of(lua_State *L) {
   proxy *found;
@@ -70,9 +68,7 @@ static int open_proxy(lua_State *L) {
   return 0;
 }
 
-/* ---- what the shutdown does
- * ----------------------------------------------------
- */
+/* ---- what the shutdown does ---- */
 
 static int close_ports(tide_host *host, tide_token *token, void *arg) {
   (void)host;
@@ -116,9 +112,7 @@ static int set_up(tide_host *host, proxy *proxy, const char *script) {
   return rc != 0 ? rc : tide_start(host);
 }
 
-/* ---- the loop
- * --------------------------------------------------------------------
- */
+/* ---- the loop ---- */
 
 static int run(tide_host *host, proxy *proxy, int epoll) {
   struct epoll_event events[EVENTS];

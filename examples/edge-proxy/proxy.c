@@ -214,9 +214,7 @@ static bool forward(proxy *proxy, const port *port, int client) {
   return true;
 }
 
-/* ---- ports
- * -------------------------------------------------------------------
- */
+/* ---- ports ---- */
 
 static void on_port(proxy *proxy, watched *watched, uint32_t events) {
   port *port = (struct port *)watched;
@@ -262,22 +260,30 @@ static int parse_target(const char *text, struct sockaddr_in *out) {
 
 static int open_port(proxy *proxy, uint16_t number,
                      const struct sockaddr_in *target) {
-  port *opened = calloc(1, sizeof *opened);
+  int fd = listen_on(number), error = ENOMEM;
+  port *opened;
+  if (fd < 0)
+    return fd;
+  opened = calloc(1, sizeof *opened);
   if (opened == NULL)
-    return -ENOMEM;
+    goto fail;
   opened->watched.on_event = on_port;
   opened->number = number;
   opened->target = *target;
   opened->wanted = true;
-  opened->fd = listen_on(number);
-  if (opened->fd < 0 || !add(proxy, &opened->watched, opened->fd, EPOLLIN)) {
-    int error = opened->fd < 0 ? opened->fd : -errno;
-    free(opened);
-    return error;
+  opened->fd = fd;
+  if (!add(proxy, &opened->watched, fd, EPOLLIN)) {
+    error = errno;
+    goto fail;
   }
   opened->next = proxy->ports;
   proxy->ports = opened;
   return 0;
+
+fail:
+  free(opened);
+  close(fd);
+  return -error;
 }
 
 /* Those in the queue of a port that closes are taken first. */
@@ -291,9 +297,7 @@ static void close_port(proxy *proxy, port **at) {
   proxy->closed = port;
 }
 
-/* ---- public
- * ------------------------------------------------------------------
- */
+/* ---- public ---- */
 
 proxy *proxy_new(int epoll, const proxy_hooks *hooks) {
   proxy *made = calloc(1, sizeof *made);

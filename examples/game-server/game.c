@@ -39,10 +39,11 @@ struct game {
   score *scores;
 };
 
-/* Every player that is there. */
+/* For every player that is there. */
 #define EACH_PLAYER(at, game)                                                  \
-  (player *at = (game)->players.all; at < (game)->players.all + GAME_PLAYERS;  \
-   at++) if (at->there)
+  for (player *at = (game)->players.all;                                       \
+       at < (game)->players.all + GAME_PLAYERS; at++)                          \
+    if (at->there)
 
 /* ---- scores ---- */
 
@@ -94,44 +95,41 @@ static match *free_match(game *game) {
 }
 
 static void end_match(game *game, match *match, const char *why) {
-  for
-    EACH_PLAYER(at, game) {
-      if (at->match != match->id)
-        continue;
-      players_tell(&game->players, &at->address, "over %u %d %s", match->id,
-                   at->points, why);
-      keep_score(game, at);
-      players_remove(&game->players, at);
-    }
+  EACH_PLAYER (at, game) {
+    if (at->match != match->id)
+      continue;
+    players_tell(&game->players, &at->address, "over %u %d %s", match->id,
+                 at->points, why);
+    keep_score(game, at);
+    players_remove(&game->players, at);
+  }
   match->id = 0;
   game->hooks.end(game->hooks.arg);
 }
 
 static void refuse_waiting(game *game, const char *why) {
-  for
-    EACH_PLAYER(at, game)
-  if (at->match == 0) {
-    players_tell(&game->players, &at->address, "refused %s", why);
-    players_remove(&game->players, at);
-  }
+  EACH_PLAYER (at, game)
+    if (at->match == 0) {
+      players_tell(&game->players, &at->address, "refused %s", why);
+      players_remove(&game->players, at);
+    }
   game->waiting = 0;
 }
 
 /* Those who have waited enter the match, as many as it takes. */
 static void enter(game *game, match *match) {
-  for
-    EACH_PLAYER(at, game) {
-      if (at->match != 0 || match->players == game->rules.players)
-        continue;
-      at->match = match->id;
-      at->x = game->world.width * (match->players + 1.0) /
-              (game->rules.players + 1.0);
-      at->y = game->world.height / 2.0;
-      match->players++;
-      game->waiting--;
-      players_tell(&game->players, &at->address, "match %u %g", match->id,
-                   game->rules.seconds);
-    }
+  EACH_PLAYER (at, game) {
+    if (at->match != 0 || match->players == game->rules.players)
+      continue;
+    at->match = match->id;
+    at->x = game->world.width * (match->players + 1.0) /
+            (game->rules.players + 1.0);
+    at->y = game->world.height / 2.0;
+    match->players++;
+    game->waiting--;
+    players_tell(&game->players, &at->address, "match %u %g", match->id,
+                 game->rules.seconds);
+  }
 }
 
 static void begin_matches(game *game) {
@@ -260,13 +258,12 @@ void game_frame(game *game) {
       on_message(game, &from, text);
     else
       break;
-  for
-    EACH_PLAYER(at, game) {
-      if (game->frame - at->heard > SILENT_FOR)
-        leave(game, at);
-      else if (at->match != 0)
-        move(game, at);
-    }
+  EACH_PLAYER (at, game) {
+    if (game->frame - at->heard > SILENT_FOR)
+      leave(game, at);
+    else if (at->match != 0)
+      move(game, at);
+  }
   for (int i = 0; i < GAME_MATCHES; i++)
     if (game->matches[i].id != 0 && game->frame >= game->matches[i].ends)
       end_match(game, &game->matches[i], "time");
@@ -311,9 +308,8 @@ int game_open(game *game, uint16_t port) {
 void game_close_doors(game *game, const char *why) {
   game->closed = why;
   refuse_waiting(game, why);
-  for
-    EACH_PLAYER(at, game)
-  players_tell(&game->players, &at->address, "notice %s", why);
+  EACH_PLAYER (at, game)
+    players_tell(&game->players, &at->address, "notice %s", why);
 }
 
 bool game_end_match(game *game, unsigned id, const char *why) {

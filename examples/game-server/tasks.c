@@ -46,6 +46,7 @@ static int last_error(void) {
 static const char *parse(job *job, FILE *file) {
   game_world *world = &job->world;
   int x, y;
+  *world = (game_world){0}; /* a task may be tried again */
   if (fscanf(file, "%d %d", &world->width, &world->height) != 2 ||
       world->width < 1 || world->height < 1 || world->width > 10000 ||
       world->height > 10000)
