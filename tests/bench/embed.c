@@ -39,9 +39,7 @@ static void check(int rc, const char *what) {
   exit(1);
 }
 
-/* ---- the two loops
- * -----------------------------------------------------------
- */
+/* ---- the two loops ---- */
 
 static const char script[] =
     "local tide = require 'moontide'\n"
@@ -83,9 +81,7 @@ static void make_bare(struct bare *bare) {
   atomic_init(&bare->back, 0);
 }
 
-/* ---- ticks
- * -------------------------------------------------------------------
- */
+/* ---- ticks ---- */
 
 static double tick_host(tide_host *host) {
   uint64_t began = now();
@@ -101,9 +97,7 @@ static double tick_bare(struct bare *bare) {
   return (double)(now() - began) / TICKS;
 }
 
-/* ---- there and back
- * ------------------------------------------------------------
- */
+/* ---- there and back ---- */
 
 struct trip {
   tide_host *host;
@@ -172,9 +166,7 @@ static double trip_bare(struct bare *bare) {
   return trip.ns;
 }
 
-/* ---- a million
- * ------------------------------------------------------------------
- */
+/* ---- a million ---- */
 
 static long counted;
 

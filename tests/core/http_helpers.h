@@ -240,6 +240,15 @@ static inline const char *hear(int fd, const char *until) {
     assert_true(condition);                                                    \
   } while (0)
 
+/* A client whose request is held by the handler. */
+static inline int held_client(const char *request) {
+  int fd = client();
+  int before = f.started;
+  say(fd, request);
+  WAIT(f.started > before && held() != NULL);
+  return fd;
+}
+
 #define assert_heard(text) assert_non_null(strstr(heard, (text)))
 #define assert_not_heard(text) assert_null(strstr(heard, (text)))
 

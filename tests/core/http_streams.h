@@ -2,34 +2,9 @@
 #ifndef HTTP_STREAMS_H
 #define HTTP_STREAMS_H
 
-#include "http_helpers.h"
-
-static inline int open_virtual(void **state) {
-  int failed = open_default(state);
-  tide_clock_make_virtual(&f.clock);
-  return failed;
-}
-
-static inline void settle(void) {
-  for (int i = 0; i < 20; i++)
-    turn();
-}
-
-static inline void pass(uint64_t time) {
-  tide_clock_advance(&f.clock, time);
-  settle();
-}
+#include "http_time.h"
 
 static const tide_answer plain = {.status = 200};
-
-/* A client whose request is held by the handler. */
-static inline int held_client(const char *request) {
-  int fd = client();
-  int before = f.started;
-  say(fd, request);
-  WAIT(f.started > before && held() != NULL);
-  return fd;
-}
 
 static inline void put(const char *text) {
   bool full;

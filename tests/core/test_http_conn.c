@@ -1,5 +1,6 @@
 /* The connection state machine, over real sockets: order, close, half-close,
- * errors. The invariants I1 to I7 of the design are named where they are met.
+ * errors. I1 to I7 are what holds of a connection, by its number in
+ * core/http/README.md.
  */
 #include "http_helpers.h"
 
@@ -139,10 +140,8 @@ static void half_a_body_is_told_to_the_handler(void **state) {
 /* I6 */
 static void a_client_that_resets_ends_the_request(void **state) {
   struct linger hard = {1, 0};
-  int fd = client();
+  int fd = held_client(GET("/later"));
   (void)state;
-  say(fd, GET("/later"));
-  WAIT(held() != NULL);
   assert_int_equal(tide_work_active(&f.work), 1);
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
   close(fd);
@@ -205,10 +204,8 @@ static void errors_close_after_the_answer(void **state) {
 }
 
 static void an_error_waits_for_the_answer_before_it(void **state) {
-  int fd = client();
+  int fd = held_client(GET("/later") "BAD\r\n\r\n");
   (void)state;
-  say(fd, GET("/later") "BAD\r\n\r\n");
-  WAIT(held() != NULL);
   answer_text(held(), 200, "first");
   hear(fd, NULL);
   assert_true(strstr(heard, "first") < strstr(heard, "HTTP/1.1 400"));
@@ -228,10 +225,8 @@ static void head_has_the_length_and_no_body(void **state) {
 static void a_stream_is_chunked(void **state) {
   bool full;
   tide_answer answer = {.status = 200, .type = "text/plain"};
-  int fd = client();
+  int fd = held_client(GET("/stream"));
   (void)state;
-  say(fd, GET("/stream"));
-  WAIT(held() != NULL);
   assert_int_equal(tide_exchange_begin(held(), &answer), TIDE_ANSWER_OK);
   assert_int_equal(tide_exchange_write(held(), "one", 3, &full), 0);
   assert_int_equal(answer_text(held(), 200, "x"), TIDE_ANSWER_TWICE);
@@ -246,10 +241,8 @@ static void a_stream_is_chunked(void **state) {
 static void a_stream_that_breaks_is_reset(void **state) {
   bool full;
   tide_answer answer = {.status = 200};
-  int fd = client();
+  int fd = held_client(GET("/stream"));
   (void)state;
-  say(fd, GET("/stream"));
-  WAIT(held() != NULL);
   tide_exchange_begin(held(), &answer);
   tide_exchange_write(held(), "one", 3, &full);
   tide_exchange_broken(held(), 500);
@@ -311,10 +304,8 @@ static void a_whole_answer_outgrows_the_socket(void **state) {
 static void header_injection_is_refused(void **state) {
   tide_answer_header bad = {"X", 1, "a\r\nY: b", 7};
   tide_answer answer = {.status = 200, .headers = &bad, .header_count = 1};
-  int fd = client();
+  int fd = held_client(GET("/later"));
   (void)state;
-  say(fd, GET("/later"));
-  WAIT(held() != NULL);
   assert_int_equal(tide_exchange_answer(held(), &answer), TIDE_ANSWER_HEADER);
   bad = (tide_answer_header){"X Y", 3, "a", 1};
   assert_int_equal(tide_exchange_answer(held(), &answer), TIDE_ANSWER_HEADER);

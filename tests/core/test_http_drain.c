@@ -2,10 +2,8 @@
 #include "http_drain_helpers.h"
 
 static void an_answer_under_way_says_close(void **state) {
-  int fd = client();
+  int fd = held_client(GET("/later"));
   (void)state;
-  say(fd, GET("/later"));
-  WAIT(held() != NULL);
   drain_now();
   for (int i = 0; i < 50; i++)
     turn();
@@ -149,10 +147,8 @@ static void half_a_head_has_five_seconds(void **state) {
 }
 
 static void pipelined_requests_are_not_processed(void **state) {
-  int fd = client();
+  int fd = held_client(GET("/later") GET("/hello"));
   (void)state;
-  say(fd, GET("/later") GET("/hello"));
-  WAIT(held() != NULL);
   drain_now();
   answer_text(held(), 200, "one");
   hear(fd, NULL);

@@ -27,10 +27,8 @@ static void assert_ends(int fd) {
  */
 
 static void a_failed_handler_is_a_500_and_the_connection_goes_on(void **state) {
-  int fd = client();
+  int fd = held_client(GET("/later"));
   (void)state;
-  say(fd, GET("/later"));
-  WAIT(held() != NULL);
   tide_exchange_broken(held(), 500);
   hear(fd, "\r\n\r\nInternal Server Error");
   assert_heard("HTTP/1.1 500");
@@ -38,20 +36,16 @@ static void a_failed_handler_is_a_500_and_the_connection_goes_on(void **state) {
 }
 
 static void with_an_unread_body_it_ends(void **state) {
-  int fd = client();
+  int fd = held_client(POST("/later", "9") "abc");
   (void)state;
-  say(fd, POST("/later", "9") "abc");
-  WAIT(held() != NULL);
   tide_exchange_broken(held(), 500);
   assert_ends(fd);
   assert_heard("HTTP/1.1 500");
 }
 
 static void with_all_of_the_body_it_goes_on(void **state) {
-  int fd = client();
+  int fd = held_client(POST("/later", "3") "abc");
   (void)state;
-  say(fd, POST("/later", "3") "abc");
-  WAIT(held() != NULL);
   tide_exchange_broken(held(), 500);
   hear(fd, "\r\n\r\nInternal Server Error");
   assert_goes_on(fd);
@@ -59,10 +53,8 @@ static void with_all_of_the_body_it_goes_on(void **state) {
 
 static void behind_a_head_it_is_a_reset(void **state) {
   tide_answer answer = {.status = 200};
-  int fd = client();
+  int fd = held_client(GET("/stream"));
   (void)state;
-  say(fd, GET("/stream"));
-  WAIT(held() != NULL);
   tide_exchange_begin(held(), &answer);
   hear(fd, "\r\n\r\n");
   tide_exchange_broken(held(), 500);
@@ -77,11 +69,10 @@ static void behind_a_head_it_is_a_reset(void **state) {
 static void a_broken_body_behind_a_head_is_a_reset(void **state) {
   bool full;
   tide_answer answer = {.status = 200};
-  int fd = client();
+  int fd = held_client(
+      "POST /later HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+      "\r\n3\r\nabc\r\n");
   (void)state;
-  say(fd, "POST /later HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
-          "\r\n3\r\nabc\r\n");
-  WAIT(held() != NULL);
   tide_exchange_begin(held(), &answer);
   tide_exchange_write(held(), "half", 4, &full);
   hear(fd, "half");
@@ -94,10 +85,8 @@ static void a_broken_body_behind_a_head_is_a_reset(void **state) {
 
 static void a_late_body_behind_a_head_is_a_reset(void **state) {
   tide_answer answer = {.status = 200};
-  int fd = client();
+  int fd = held_client(POST("/later", "9") "abc");
   (void)state;
-  say(fd, POST("/later", "9") "abc");
-  WAIT(held() != NULL);
   tide_exchange_begin(held(), &answer);
   hear(fd, "\r\n\r\n");
   pass(6 * TIDE_SEC);

@@ -2,10 +2,8 @@
 #include "http_drain_helpers.h"
 
 static void force_answers_503_before_the_head(void **state) {
-  int fd = client();
+  int fd = held_client(GET("/later"));
   (void)state;
-  say(fd, GET("/later"));
-  WAIT(held() != NULL);
   drain_now();
   assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 1);
   hear(fd, NULL);
@@ -22,10 +20,8 @@ static void force_answers_503_before_the_head(void **state) {
 static void force_resets_after_the_head(void **state) {
   bool full;
   tide_answer answer = {.status = 200};
-  int fd = client();
+  int fd = held_client(GET("/stream"));
   (void)state;
-  say(fd, GET("/stream"));
-  WAIT(held() != NULL);
   tide_exchange_begin(held(), &answer);
   tide_exchange_write(held(), "half", 4, &full);
   drain_now();
@@ -42,10 +38,8 @@ static void an_answer_that_is_not_taken_is_reset(void **state) {
   tide_drain_report report;
   char *body = calloc(1, LENGTH);
   tide_answer answer = {.status = 200, .body = body, .length = LENGTH};
-  int fd = client();
+  int fd = held_client(GET("/later"));
   (void)state;
-  say(fd, GET("/later"));
-  WAIT(held() != NULL);
   drain_now();
   assert_int_equal(tide_exchange_answer(held(), &answer), TIDE_ANSWER_OK);
   free(body);

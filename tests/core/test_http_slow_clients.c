@@ -64,10 +64,9 @@ static void a_request_has_a_time_in_all(void **state) {
 static void a_slow_handler_is_not_the_fault_of_its_client(void **state) {
   static char piece[65536];
   size_t sent = 0;
-  int fd = client();
+  int fd = held_client(
+      "POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n");
   (void)state;
-  say(fd, "POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n");
-  WAIT(held() != NULL);
   for (int i = 0; i < 200; i++) {
     ssize_t n = send(fd, piece, sizeof piece, MSG_NOSIGNAL);
     sent += n > 0 ? (size_t)n : 0;
@@ -88,10 +87,9 @@ static void a_handler_may_come_back_late_to_a_body(void **state) {
   size_t sent = 0, got = 0, length;
   bool complete = false;
   const char *lost;
-  int fd = client();
+  int fd = held_client(
+      "POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n");
   (void)state;
-  say(fd, "POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n");
-  WAIT(held() != NULL);
   for (uint64_t stop = uv_hrtime() + 3000000000u; !complete;) {
     assert_true(uv_hrtime() < stop);
     size_t rest = 900000 - sent;
@@ -119,11 +117,10 @@ static void who_waits_for_a_hundred_is_not_late(void **state) {
   size_t length;
   bool complete;
   const char *lost;
-  int fd = client();
+  int fd =
+      held_client("POST /later HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+                  "Content-Length: 3\r\n\r\n");
   (void)state;
-  say(fd, "POST /later HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
-          "Content-Length: 3\r\n\r\n");
-  WAIT(held() != NULL);
   pass(100 * TIDE_SEC);
   assert_non_null(tide_exchange_body(held(), &length, &complete, &lost));
   hear(fd, "100 Continue\r\n\r\n");

@@ -230,12 +230,16 @@ static bool parse(const char *text, size_t length, answer *a) {
   return true;
 }
 
+/* Of another path nobody knows what it answers. */
 static bool is_right(const client *c, const answer *a) {
-  char want[24] = "hello";
+  char number[24];
+  const char *want = strcmp(opt.path, "/hello") == 0 ? "hello" : NULL;
+  snprintf(number, sizeof number, "%llu", (unsigned long long)c->number);
   if (posts())
-    snprintf(want, sizeof want, "%llu", (unsigned long long)c->number);
-  return a->status / 100 == 2 && (a->body == strlen(want) || !posts()) &&
-         (!posts() || memcmp(c->buffer + a->head, want, a->body) == 0);
+    want = number;
+  return a->status / 100 == 2 &&
+         (want == NULL || (a->body == strlen(want) &&
+                           memcmp(c->buffer + a->head, want, a->body) == 0));
 }
 
 static void answered(client *c, const answer *a) {
