@@ -100,6 +100,20 @@ describe("a route that runs once for each key", function()
     assert.equal(2, runs)
   end)
 
+  it("lets a key go after an answer that passes, also when its time is over meanwhile", function()
+    local ask, store = new(function()
+      runs = runs + 1
+      return runs == 1 and 500 or 200, "done " .. runs
+    end)
+    store.delay = function(method) return method == "remove" and 5 or 0 end
+    local late = task.start({ timeout = 1, detached_errors = true }, ask, "k")
+    assert.equal("timed_out", late:join())
+    assert.equal(409, (ask "k"))
+    task.sleep(20)
+    assert.equal(200, (ask "k"))
+    assert.equal(2, runs)
+  end)
+
   it("keeps what it was told, not what passes", function()
     local answers = {
       ok = { 200, "x" }, none = {}, bad = { 404, "x" }, many = { 429, "x" }, down = { 503, "x" },

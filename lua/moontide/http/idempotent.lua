@@ -84,6 +84,12 @@ local function let_go(room, id)
   room.pending:remove(id)
 end
 
+-- The same, waited for: the next request with the key is to find it free. It is done also when who
+-- waits is cancelled.
+local function let_go_now(room, id)
+  store_room.spawn("key to let go", let_go, room, id):await()
+end
+
 local function answered(room, work, req, ...)
   work.done = true
   if work.streamed then -- there is nothing to give again
@@ -94,10 +100,10 @@ local function answered(room, work, req, ...)
   local status, headers = require("moontide.http.response").take_prepared(req)
   local ok, kept = pcall(result.of, status, headers, ...)
   if not ok then -- the same is found, and said, by who sends it
-    let_go(room, work.id)
+    let_go_now(room, work.id)
     return ...
   elseif is_passing(kept.status) then
-    let_go(room, work.id)
+    let_go_now(room, work.id)
   else
     keep_later(room, work.id, kept)
   end

@@ -131,11 +131,12 @@ local function heard(t)
     "error", require("moontide.pipeline.record").text(t.error), "traceback", t.stack)
 end
 
---- Runs fn(...) beside everything, whoever is cancelled; nobody waits for it.
+--- Runs fn(...) beside everything, whoever is cancelled; nobody has to wait for it.
 ---@param name string
 ---@param fn fun(...)
+---@return moontide.Task
 function M.spawn(name, fn, ...)
-  require("moontide.task").start({
+  return require("moontide.task").start({
     name = name, scope = M.scope, detached_errors = true, on_end = heard,
   }, fn, ...)
 end
