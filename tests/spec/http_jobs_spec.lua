@@ -126,6 +126,27 @@ describe("jobs", function()
     assert.equal(0, room.count)
   end)
 
+  it("are ended with what their handler has left running", function()
+    local ended
+    local room = rooms.new(function()
+      task.spawn(function()
+        local guard <close> = setmetatable({}, { __close = function() ended = true end })
+        task.sleep(1000)
+        return guard
+      end)
+      return "result"
+    end)
+    local job = ask(room, "a")
+    task.sleep(0.1)
+    assert.equal("RUNNING", (state(room, job.id)))
+    room:stop(room.live[job.id], "cancelled")
+    task.sleep(0.1)
+    local now, seen = state(room, job.id)
+    assert.is_true(ended)
+    assert.equal("FAILED", now)
+    assert.equal("cancelled", seen.failure.reason)
+  end)
+
   it("that were ended take no place in the queue", function()
     local room = rooms.new(sleeper(10), { parallel = 1, limit = 5 })
     ask(room, "runs")

@@ -10,6 +10,8 @@
 
 local core = require "moontide.core"
 local digest = require "moontide.core.digest"
+local left_over = require "moontide.http.jobs_left_over"
+local new_job = require("moontide.http.job").new
 local result = require "moontide.http.result"
 local store_room = require "moontide.http.store"
 local task = require "moontide.task"
@@ -26,41 +28,6 @@ local M = {}
 local INTERRUPTED = "interrupted by shutdown"
 -- Between two looks at a store that fails, in seconds: the first, and the most.
 local RETRY_FIRST, RETRY_MOST = 0.1, 5
--- Progress is written to the store at most this often; this process sees all of it.
-local PROGRESS_EVERY = 1
-
----@class moontide.Job
----@field id string 32 hex digits
----@field key string|nil the Idempotency-Key
----@field request moontide.JobRequest a copy of what the request had
----@field resumed boolean an earlier process had begun it (`resume`)
-local Job = {}
-Job.__index = Job
-
----@class moontide.JobRequest
----@field method string
----@field path string
----@field target string
----@field params table<string, string>
----@field query table<string, string>
----@field headers table<string, string> names in lower case
----@field body string
----@field remote string
-
---- Says how far the job is, for who polls.
----@param n number|nil any measure
----@param text string|nil
-function Job:progress(n, text)
-  if n ~= nil and type(n) ~= "number" then error("job:progress: n is a number", 2) end
-  if text ~= nil and type(text) ~= "string" then error("job:progress: text is a string", 2) end
-  local entry, room = self.entry, self.room
-  entry.progress = { n = n, text = text }
-  local now = core.clock.now()
-  if now - entry.told_at < PROGRESS_EVERY then return end
-  entry.told_at = now
-  store_room.spawn("job progress", call, room.store, "update", self.id,
-    { progress = entry.progress })
-end
 
 ---@param opts table name, scope, store, handler, limit, parallel, ttl, timeout, resume, site
 ---@return moontide.Jobs
@@ -80,10 +47,10 @@ end
 
 local function enter(self, record, request, resumed)
   local entry = { id = record.id, record = record, state = "QUEUED", told_at = -math.huge }
-  entry.job = setmetatable({
+  entry.job = new_job {
     id = record.id, key = record.key, request = request, resumed = resumed, entry = entry,
-    room = self,
-  }, Job)
+    store = self.store,
+  }
   self.pending:add(entry.id, entry)
   self.count = self.count + 1
   return entry
@@ -217,7 +184,7 @@ end
 ---@param entry table of `live`
 ---@param why string
 function Jobs:stop(entry, why)
-  if entry.failure or entry.result or entry.stopped then return end
+  if entry.stopped or entry.state ~= "QUEUED" and entry.state ~= "RUNNING" then return end
   entry.stopped = why
   if entry.task then
     entry.task:cancel(why)
@@ -272,7 +239,11 @@ end
 
 -- ---- records of other processes ---------------------------------------------------------------
 
-local function run_again(self, record, request)
+--- Takes a job that an earlier process has left.
+---@param record moontide.StoreRecord adopted
+---@param request moontide.JobRequest
+---@return table job
+function Jobs:run_again(record, request)
   local begun = record.state == "RUNNING"
   local entry = enter(self, record, request, begun)
   write_log(1, "http", begun and "job of an earlier process begins again"
@@ -281,7 +252,12 @@ local function run_again(self, record, request)
   return self:view(entry)
 end
 
-local function give_up(self, record)
+--- Records that a job is not going to be finished.
+---@async
+---@param record moontide.StoreRecord adopted
+---@return table|nil job
+---@return moontide.StoreError|nil
+function Jobs:give_up(record)
   record.state = "FAILED"
   record.failure = { reason = "interrupted", error = "interrupted: its process ended" }
   local _, err = call(self.store, "finish", record.id, fields_of(record), self.ttl)
@@ -289,55 +265,7 @@ local function give_up(self, record)
   return self:view(record)
 end
 
-local function recover(self, record, request)
-  local adopted, err = call(self.store, "adopt", record)
-  if err then return nil, err end
-  if not adopted then -- another process was first, or it is finished by now
-    record, err = call(self.store, "get", record.id)
-    if not record then return nil, err or { gone = true } end
-    return self:view(record)
-  end
-  if request and (self.resume or record.state == "QUEUED") then
-    return run_again(self, record, request)
-  end
-  return give_up(self, record)
-end
-
--- In progress, says the record, and nobody is at it. In a drain it is left to the next process.
-local function is_abandoned(self, record)
-  local is_open = record.state == "QUEUED" or record.state == "RUNNING"
-  if not is_open or self.closed or self.recovering[record.id] then return false end
-  return record.owner == self.store.owner or not self.store:is_alive(record)
-end
-
---- What a record stands for: one in progress whose process is gone is begun, or given up.
----@async
----@param record moontide.StoreRecord
----@param new table|nil the request that found it by its key
----@return table|nil job
----@return table|nil why
-function Jobs:settle(record, new)
-  local entry = self.live[record.id]
-  if entry then return self:view(entry) end
-  if not is_abandoned(self, record) then return self:view(record) end
-  local same = new and new.fingerprint == record.fingerprint
-  self.recovering[record.id] = true
-  local ok, view, err = pcall(recover, self, record, record.request or same and new.request)
-  self.recovering[record.id] = nil
-  if not ok then error(view, 0) end
-  return view, err
-end
-
---- Looks after what earlier processes have left.
----@async
-function Jobs:recover_all()
-  local list, err = call(self.store, "unfinished", self.scope)
-  if err then
-    write_log(3, "http", "the jobs of earlier processes could not be read", "route", self.name,
-      "error", err.message)
-  end
-  for _, record in ipairs(list or {}) do self:settle(record) end
-end
+Jobs.settle, Jobs.recover_all = left_over.settle, left_over.recover_all
 
 -- ---- looking ----------------------------------------------------------------------------------
 
