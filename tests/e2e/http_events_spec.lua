@@ -53,6 +53,10 @@ server:get("/two", { stream = true }, function(req, res)
   tide.all { function() for i = 1, 50 do s:send("a", ("x"):rep(20000)) end end,
     function() for i = 1, 50 do s:send("b", ("y"):rep(20000)) end end }
 end)
+server:get("/header", function(req, res)
+  res:header("bad name", "x")
+  return select(2, pcall(function() res:sse() end))
+end)
 server:get("/hello", function() return "hello" end)
 server:get("/wait", function() tide.sleep(2) return "waited" end)
 ]]
@@ -103,6 +107,8 @@ describe("an event stream", function()
     assert.matches("the data are a text or a table, not a function", errors)
     assert.matches('unknown option of res:sse "retri"; did you mean "retry"',
       http.get(app.port, "/options").body)
+    assert.matches("%.lua:%d+: res:sse: a header has a bad name",
+      http.get(app.port, "/header").body)
   end)
 
   it("is over with its head where HEAD asked for it", function()

@@ -54,6 +54,7 @@ server:post("/up", function(req, res) return res:upgrade("raw", print) end)
 server:get("/written", function() return tostring(written) end)
 server:get("/bad", function(req, res)
   return select(2, pcall(res.upgrade, res, "", print)) .. select(2, pcall(res.upgrade, res, "raw"))
+    .. select(2, pcall(function() res:upgrade "raw" end))
 end)
 ]]
 
@@ -158,6 +159,7 @@ describe("res:upgrade", function()
     assert.equal("nilxy", conn:request("POST", "/plain", { headers = fields, body = "xy" }).body)
     local refused = http.get(app.port, "/bad").body
     assert.matches("a protocol is wanted.*a function is wanted, not a nil", refused)
+    assert.matches("%.lua:%d+: res:upgrade: a function is wanted, not a nil$", refused)
   end)
 
   it("is not asked for by an upgrade that the route ignores", function()

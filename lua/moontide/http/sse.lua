@@ -125,7 +125,7 @@ local function watch(self)
   end)
 end
 
---- What res:sse does.
+--- What res:sse does; called by it as the last thing, so that the next level is the script.
 ---@async
 ---@param x moontide.Response
 ---@param opts moontide.EventStreamOptions|nil
@@ -139,7 +139,7 @@ function M.open(x, opts)
     if message == "draining" then
       response.raise(503, "draining", { ["Retry-After"] = "1" })
     elseif message ~= "aborted" then
-      error("res:sse: " .. message, 3)
+      error("res:sse: " .. message, 2)
     end
   end
   if http.is_over(x) then response.leave "aborted" end -- HEAD, or the client is gone

@@ -70,16 +70,16 @@ local function offered(x, protocol)
   return false
 end
 
---- What res:upgrade does.
+--- What res:upgrade does; called by it as the last thing, so that the next level is the script.
 ---@async
 ---@param x moontide.Response
 ---@param protocol string
 ---@param fn fun(stream: moontide.UpgradedStream)
 function M.run(x, protocol, fn)
   if type(protocol) ~= "string" or not protocol:find "^[%w/.+-]+$" then
-    error("res:upgrade: a protocol is wanted, such as \"websocket\"", 3)
+    error("res:upgrade: a protocol is wanted, such as \"websocket\"", 2)
   elseif type(fn) ~= "function" then
-    error(("res:upgrade: a function is wanted, not a %s"):format(type(fn)), 3)
+    error(("res:upgrade: a function is wanted, not a %s"):format(type(fn)), 2)
   end
   if http.is_over(x) then return response.lost(x, "aborted") end
   if not offered(x, protocol) then
@@ -91,7 +91,7 @@ function M.run(x, protocol, fn)
   if not ok then
     if message == "draining" then response.raise(503, message, { ["Retry-After"] = "1" }) end
     if message == "aborted" then return response.lost(x, message) end
-    error("res:upgrade: " .. message, 3)
+    error("res:upgrade: " .. message, 2)
   end
   x.is_stream = true
   fn(setmetatable({ x = x, draining = events.draining }, UpgradedStream))
