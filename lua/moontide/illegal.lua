@@ -4,7 +4,6 @@
 --- with it. Only chosen values are held against anybody: a default that does not fit
 --- is clipped where it is used.
 local duration = require("moontide.duration")
-local suggest = require("moontide.lazy")("moontide.suggest")
 
 local M = {}
 
@@ -136,30 +135,9 @@ local function watchdog_against_host(subject)
   end
 end
 
---- The names in shutdown.reasons: kinds of reasons, and phases to skip.
 local function unknown_in_reasons(subject)
-  local chosen, kinds = subject.config.named("shutdown.reasons"), {}
-  if next(chosen) == nil then return nil end
-  local reasons, messages = require("moontide.reason"), {}
-  for kind in pairs(chosen) do kinds[#kinds + 1] = kind end
-  table.sort(kinds)
-  for _, kind in ipairs(kinds) do
-    if not reasons.kinds[kind] then
-      messages[#messages + 1] = "shutdown.reasons: "
-        .. suggest.unknown("reason", kind, reasons.names())
-    end
-    for _, name in ipairs(chosen[kind].skip or {}) do
-      local where = ("shutdown.reasons.%s.skip"):format(kind)
-      if name == subject.shutdown.terminal then
-        messages[#messages + 1] = ("%s: the terminal phase \"%s\" cannot be skipped"):format(
-          where, name)
-      elseif not subject.shutdown:get(name) then
-        messages[#messages + 1] = ("%s: %s"):format(
-          where, suggest.unknown("phase", name, subject.shutdown:names()))
-      end
-    end
-  end
-  return messages
+  if next(subject.config.named("shutdown.reasons")) == nil then return nil end
+  return require("moontide.illegal_reasons")(subject)
 end
 
 local function pod_without_grace(subject)

@@ -4,7 +4,6 @@
 --- README.md of this folder; the parts are in task/. What most programs do not use in their first
 --- milliseconds is loaded when it is first asked for.
 local core = require "moontide.core"
-local alarm = require "moontide.task.alarm"
 local ends = require "moontide.task.ends"
 local errors = require "moontide.task.errors"
 local lazy = require "moontide.lazy"
@@ -109,7 +108,7 @@ function M.deadline()
   elseif not t.cancelled or not t:is_shielded() then
     return t.deadline or nil
   end
-  local till, kill_at = t.shield.till, alarm.kill_at(t)
+  local till, kill_at = t.shield.till, require("moontide.task.alarm").kill_at(t)
   return kill_at and kill_at < till and kill_at or till
 end
 
@@ -158,13 +157,15 @@ end
 --- Lets no late task clean up beyond a time.
 ---@param at number|nil seconds on the clock's scale; nil: each has its full grace
 function M.limit_grace(at)
-  alarm.grace_limit = at
+  if at or package.loaded["moontide.task.alarm"] then
+    require("moontide.task.alarm").grace_limit = at
+  end
 end
 
 setmetatable(M, {
   __index = function(_, key)
     if key == "grace" then
-      return alarm.grace
+      return require("moontide.task.alarm").grace
     end
     local room = LAZY[key]
     if room then
@@ -175,7 +176,7 @@ setmetatable(M, {
   end,
   __newindex = function(_, key, value)
     if key == "grace" then
-      alarm.grace = value
+      require("moontide.task.alarm").grace = value
     else
       rawset(M, key, value)
     end

@@ -47,6 +47,11 @@ server:get("/deaf", function(req, res)
   local mark <close> = watched "deaf"
   while true do res:write(("x"):rep(100000)) end
 end)
+server:get("/late", function() -- an error that is an answer, for nobody
+  local mark <close> = watched "late"
+  tide.sleep(0.3)
+  tide.http.error(404, "no such order")
+end)
 server:get("/stream", function(req, res)
   local mark <close> = watched "stream"
   res:stream(function(write) while true do write(("x"):rep(100000)) end end)
@@ -104,6 +109,13 @@ describe("a client that leaves with a reset", function()
       loop.wait(function() return in_flight() == 0 end, 5, "no request in flight")
       assert.equal("returned", app:wait_log({ msg = "left", what = path:sub(2) }).why)
     end
+  end)
+
+  it("makes no failure of an error that would have been its answer", function()
+    visit("/late", false)
+    app:wait_log { msg = "left", what = "late" }
+    assert.equal("alive", http.get(app.port, "/alive").body)
+    assert.same({}, app:find_logs { msg = "handler failed" })
   end)
 
   it("is told at the next write", function()

@@ -13,9 +13,12 @@ local function shown(value)
   return tostring(value)
 end
 
-local function expected(value, what)
+--- The problem of a value that is something else.
+function M.expected(value, what)
   return nil, ("%s is not %s"):format(shown(value), what)
 end
+
+local expected = M.expected
 
 function M.text(value)
   if type(value) ~= "string" then return expected(value, "a text") end
@@ -111,40 +114,13 @@ function M.size(value, bounds)
   return whole
 end
 
-local function list(value, from_text)
-  if from_text and type(value) == "string" then
-    local items = {}
-    for item in value:gmatch("[^,%s]+") do items[#items + 1] = item end
-    return items
-  end
-  if type(value) == "string" or type(value) == "number" then return { value } end
-  return type(value) == "table" and value or nil
-end
-
-local function items(value, from_text, what, read)
-  local given = list(value, from_text)
-  if not given then return expected(value, "a list of " .. what) end
-  local result, count = {}, 0
-  for _ in pairs(given) do count = count + 1 end
-  if count ~= #given then return nil, "is not a plain list" end
-  for i, item in ipairs(given) do
-    local parsed = read(item)
-    if parsed == nil then return expected(item, "one of a list of " .. what) end
-    result[i] = parsed
-  end
-  return result
-end
-
+--- Lists, which few settings are: see `config.lists`.
 function M.texts(value, _, from_text)
-  return items(value, from_text, "names", function(item)
-    return type(item) == "string" and item ~= "" and item or nil
-  end)
+  return require("moontide.config.lists").texts(value, from_text)
 end
 
 function M.integers(value, _, from_text)
-  return items(value, from_text, "integers", function(item)
-    return math.tointeger(to_number(item, from_text))
-  end)
+  return require("moontide.config.lists").integers(value, from_text)
 end
 
 --- `manage = false` turns the management listener off, "api" puts /health* on

@@ -1,11 +1,10 @@
 --- From a request to the task that answers it.
 
 local core = require "moontide.core"
-local events = require "moontide.http.events"
 local lazy = require "moontide.lazy"
 local task = require "moontide.task"
 
-local exchange = lazy "moontide.http.exchange"
+local events, exchange = lazy "moontide.http.events", lazy "moontide.http.exchange"
 local broken, reply, text = core.http.broken, core.http.reply, core.http.text
 local is_over, set_handler = core.http.is_over, core.http.handler
 local start_task, root = task.start, task.root
@@ -28,7 +27,9 @@ end
 local function failed(t, x)
   local err = t.error
   if exchange.is_error(err) then
-    if reply(x, err.status, err.message, err.headers, "text/plain; charset=utf-8") then return end
+    local ok, why = reply(x, err.status, err.message, err.headers, "text/plain; charset=utf-8")
+    if ok then return end
+    if why == "aborted" then return broken(x, 500) end -- its client has left: nobody's failure
   end
   if t.outcome == "cancelled" then return broken(x, 503) end
   if exchange.is_gone(err) then return broken(x, 500) end
@@ -47,7 +48,11 @@ end
 -- Most requests come here never: C runs their handler in a task of its own and answers the text
 -- that it returns (core/lua/http_serve.c).
 
-local room = { wake = events.wake, unbound = events.unbound, root = root, options = options }
+local room = { root = root, options = options }
+
+function room.wake(...) events.wake(...) end
+
+function room.unbound(...) events.unbound(...) end
 
 -- The first slice of a handler is over, and it awaits or has failed.
 local function began(t, x, slot)
@@ -84,7 +89,7 @@ end
 -- What all answers need comes with the first request, not with the start.
 function room.start(...)
   room.start, room.answer = start, exchange.answer
-  room.began, room.kept = began, kept
+  room.began, room.kept, room.wake = began, kept, events.wake
   core.http.set_handlers(room)
   return start(...)
 end

@@ -6,13 +6,13 @@
 local core = require "moontide.core"
 local config = require "moontide.config"
 local duration = require "moontide.duration"
-local events = require "moontide.http.events"
 local servers = require "moontide.http.server"
 local lazy = require "moontide.lazy"
 
 local dispatch = lazy "moontide.http.dispatch"
 local bounds = lazy "moontide.http.bounds"
 local draining = lazy "moontide.http.draining"
+local events = lazy "moontide.http.events"
 local options = lazy "moontide.http.options"
 local http = core.http
 local M = {}

@@ -2,10 +2,12 @@
 
 local core = require "moontide.core"
 local dispatch = require "moontide.http.dispatch"
-local route_options = require "moontide.lazy" "moontide.http.route_options"
+local lazy = require "moontide.lazy"
+
+local middleware = lazy "moontide.http.middleware"
+local route_options = lazy "moontide.http.route_options"
 
 local http = core.http
-local running, current = http.running, core.task.current
 
 ---@class moontide.Server
 ---@field name string
@@ -29,52 +31,6 @@ local function caller_site()
     end
   end
   return "?"
-end
-
--- The request that a handler of this task, or of one that owns it, was called with.
-local function request_here()
-  local x = running()
-  if x then return x end
-  local t = current()
-  while t do
-    if t.request then return t.request end
-    t = t.scope.owner
-  end
-  error("next(): outside of the request's task, pass the request: next(req)", 3)
-end
-
--- What a middleware calls to go on. It is the same for all requests, so that none is made for each.
-local function next_of(handler)
-  local fn, second = handler[1], handler[2]
-  if second then
-    return function(req)
-      return fn(req or request_here(), second)
-    end
-  end
-  return function(req)
-    if not req then req = request_here() end
-    return fn(req, req)
-  end
-end
-
-local function as_function(handler)
-  local fn, second = handler[1], handler[2]
-  return second and function(req) return fn(req, second) end or fn
-end
-
--- Each middleware gets the request and what comes behind it. A table with `attach` makes a handler
--- of what comes behind it when the route is declared (tide.http.accepted, tide.http.idempotent).
--- A handler is a pair: what is called, and its second argument, if it is not the request again.
-local function compose(handler, chain, route)
-  for i = #chain, 1, -1 do
-    local step = chain[i]
-    if type(step) == "function" then
-      handler = { step, next_of(handler) }
-    else
-      handler = { step:attach(route, as_function(handler), table.move(chain, 1, i - 1, 1, {})) }
-    end
-  end
-  return handler
 end
 
 -- The arguments of a route: any middleware and options, then the handler.
@@ -118,7 +74,9 @@ function Server:route(method, pattern, ...)
   local watched = opts.cancel_on_disconnect
   if watched == nil then watched = self.opts.cancel_on_disconnect end
   if watched == nil then watched = opts.stream end
-  local id = dispatch.add(name, compose({ handler }, chain, route), where, opts.stream, watched)
+  local called = { handler }
+  if #chain > 0 then called = middleware.compose(called, chain, route) end
+  local id = dispatch.add(name, called, where, opts.stream, watched)
   if opts.timeout then dispatch.limit(id, opts.timeout, "timeout of the route") end
   local ok, message = http.route(self.listener, method, pattern, id, opts.stream or false,
     opts.body_limit or 0, watched == nil and 0 or watched and 1 or -1)
@@ -152,7 +110,7 @@ function Server:compose()
   self.composed = true
   if #self.middleware == 0 then return end
   for _, id in ipairs(self.routes) do
-    dispatch.wrap(id, function(handler) return compose(handler, self.middleware) end)
+    dispatch.wrap(id, function(handler) return middleware.compose(handler, self.middleware) end)
   end
 end
 

@@ -3,6 +3,7 @@
 
 local core = require "moontide.core"
 local duration = require "moontide.duration"
+local phase_record = require "moontide.pipeline.phase_record"
 local record = require "moontide.pipeline.record"
 local task = require "moontide.task"
 
@@ -59,7 +60,7 @@ function M.task_failed(phase_run, entry, fatal)
     "attempts", entry.attempts, "outcome", entry.outcome,
     "error", (entry.error ~= nil or entry.outcome == "failed") and record.text(entry.error) or nil,
     "traceback", entry.traceback)
-  record.tell_task(phase_run, entry)
+  phase_record.tell_task(phase_run, entry)
 end
 
 --- All faults of a phase in one ERROR record; the first stands for them in the run.

@@ -5,7 +5,7 @@
 
 local core = require "moontide.core"
 local failure = require "moontide.lazy" "moontide.pipeline.failure"
-local record = require "moontide.pipeline.record"
+local record = require "moontide.pipeline.phase_record"
 local task = require "moontide.task"
 local task_run = require "moontide.pipeline.task_run"
 

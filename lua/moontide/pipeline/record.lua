@@ -1,15 +1,13 @@
---- What a pipeline writes to the log: a record for each phase and task. Of what failed: `failure`.
+--- What a pipeline writes to the log of phases without tasks; and the texts of errors. Of phases
+--- with tasks: `phase_record`; of what failed: `failure`.
 --
--- Written on the core's log directly: no table is made for a record. In a phase of more than MANY
--- tasks only failures have a record of their own; the phase's says how many there were.
+-- Written on the core's log directly: no table is made for a record.
 
 local core = require "moontide.core"
 
 local write = core.log.write
 
 local M = {}
-
-M.MANY = 100
 
 --- Hears what is recorded of phases and tasks: an embedding program.
 ---@type false|fun(what: string, pipeline: string, phase: string, ...: any)
@@ -42,44 +40,6 @@ function M.stack(traceback)
   return (traceback:gsub("^\n?stack traceback:\n", ""))
 end
 
---- A phase begins: what the watchdog, systemd and a reader are told.
-function M.phase_begins(phase_run)
-  core.watchdog.phase(phase_run.name)
-  if M.observer then M.observer("phase_began", phase_run.run.kind, phase_run.name) end
-  if phase_run.pending > 0 then phase_run.run:status("phase " .. phase_run.name) end
-end
-
--- The most that one of its tasks was tried.
-local function attempts(phase_run)
-  local most = 1
-  for _, entry in ipairs(phase_run.list) do
-    if entry.attempts > most then most = entry.attempts end
-  end
-  return most
-end
-
---- A phase is over.
-function M.phase_ended(phase_run)
-  local phase, run = phase_run.phase, phase_run.run
-  local count = #phase_run.list
-  core.watchdog.phase(nil)
-  local level = phase.outcome == "failed" and WARN or INFO
-  write(level, "lifecycle", run.kind .. " phase " .. phase.outcome,
-    "phase", phase_run.name, "duration_ms", milliseconds(phase),
-    "attempts", attempts(phase_run), "tasks", count, "failed", phase_run.failures,
-    "skipped", phase_run.skipped, "outcome", phase.outcome)
-  if M.observer then
-    M.observer("phase_ended", run.kind, phase_run.name, nil, phase.outcome, milliseconds(phase))
-  end
-end
-
---- A task is over, however it went.
-function M.tell_task(phase_run, entry)
-  if not M.observer then return end
-  M.observer("task_ended", phase_run.run.kind, phase_run.name, entry.name, entry.outcome,
-    milliseconds(entry))
-end
-
 --- A phase that has no tasks.
 function M.phase_passed(run, name)
   write(DEBUG, "lifecycle", run.kind .. " phase ok", "phase", name, "duration_ms", 0, "tasks", 0,
@@ -92,19 +52,6 @@ function M.phase_skipped(run, name, count, why)
   write(level, "lifecycle", ("%s phase %s: %s"):format(run.kind,
     why == "disabled" and "disabled" or "skipped", name),
     "phase", name, "tasks", count, "outcome", "skipped", "why", why)
-end
-
-function M.task_ended(phase_run, entry)
-  write(INFO, "lifecycle", phase_run.run.kind .. " task ok",
-    "phase", phase_run.name, "task", entry.name, "duration_ms", milliseconds(entry),
-    "attempts", entry.attempts, "outcome", entry.outcome)
-  M.tell_task(phase_run, entry)
-end
-
-function M.task_skipped(phase_run, entry, why)
-  if phase_run.quiet then return end
-  write(INFO, "lifecycle", phase_run.run.kind .. " task skipped",
-    "phase", phase_run.name, "task", entry.name, "outcome", "skipped", "why", why)
 end
 
 M.levels = { DEBUG = DEBUG, INFO = INFO, WARN = WARN, ERROR = ERROR }

@@ -106,35 +106,6 @@ local function sequential(self, order)
   for _, name in ipairs(order) do run_phase(self, name) end
 end
 
--- Starts each phase when those it depends on have ended, a task for each.
-local function parallel(self, order)
-  local done, left = {}, #order
-  local waiter, started = nil, {}
-  local function ready(name)
-    for _, before in ipairs(self.graph:dependencies(name)) do
-      if self.included[before] and not done[before] then return false end
-    end
-    return true
-  end
-  local function body(name)
-    run_phase(self, name)
-    done[name] = true
-    left = left - 1
-    if waiter then waiter:wake() end
-  end
-  while left > 0 do
-    for _, name in ipairs(order) do
-      if not started[name] and ready(name) then
-        started[name] = true
-        local opts = { name = "phase " .. name, scope = task.pipeline, kind = "internal" }
-        task.start(opts, body, name)
-      end
-    end
-    waiter = task.waiter(self.kind .. " phases")
-    if left > 0 then waiter:wait() end
-  end
-end
-
 --- Runs the phases from `from` on (nil: from the first) to the end of the order.
 ---@return string outcome "ok", "failed" or "stopped"
 function Run:execute(from)
@@ -151,7 +122,11 @@ function Run:execute(from)
     end
   end
   self.included = included
-  if self.parallel then parallel(self, order) else sequential(self, order) end
+  if self.parallel then
+    require("moontide.pipeline.parallel")(self, order, run_phase)
+  else
+    sequential(self, order)
+  end
   self.over, self.ended_at = true, now()
   task.limit_grace(nil)
   if self.waiting_task then self.waiting_task:cancel("the pipeline is over") end

@@ -3,7 +3,7 @@
 local cancel = require "moontide.lazy" "moontide.task.cancel"
 local core = require "moontide.core"
 local errors = require "moontide.task.errors"
-local traceback = require "moontide.task.traceback"
+local traceback = require "moontide.lazy" "moontide.task.traceback"
 
 local mechanism = core.task
 local settle, policy = mechanism.settle, mechanism.policy

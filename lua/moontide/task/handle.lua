@@ -9,7 +9,7 @@
 local cancel = require "moontide.lazy" "moontide.task.cancel"
 local errors = require "moontide.task.errors"
 local mechanism = require("moontide.core").task
-local traceback = require "moontide.task.traceback"
+local traceback = require "moontide.lazy" "moontide.task.traceback"
 local waitlist = require "moontide.task.waitlist"
 
 ---@class moontide.Task
