@@ -31,6 +31,9 @@ server:get("/long", function(req, res)
 end)
 server:get("/wrong", function() return 200, "abc", { ["Content-Length"] = 4 } end)
 server:get("/right", function() return 200, "abc", { ["Content-Length"] = "3" } end)
+server:get("/error/status", function() tide.http.error "no such order" end)
+server:get("/error/message", function() tide.http.error(404, { id = 7 }) end)
+server:get("/error/bare", function() tide.http.error(404) end)
 server:get("/words", function() return 200, "abc", { ["Content-Length"] = "three" } end)
 server:get("/coding", function() return 200, "abc", { ["Transfer-Encoding"] = "gzip" } end)
 server:route("HEAD", "/size", function() return 200, nil, { ["Content-Length"] = 1234 } end)
@@ -125,6 +128,19 @@ describe("an answer", function()
     assert.matches("whole number of bytes", failure(app, "/words").error)
     assert.equal(500, http.get(app.port, "/coding").status)
     assert.matches("set by the server", failure(app, "/coding").error)
+  end)
+
+  it("that tide.http.error cannot give is 500, and the log says what it wants", function()
+    local app = start()
+    for path, wanted in pairs {
+      status = "the status is a whole number from 200 to 599, not no such order",
+      message = "the message is a string, not a table",
+    } do
+      assert.equal(500, http.get(app.port, "/error/" .. path).status)
+      assert.matches("%.lua:%d+: tide%.http%.error: " .. wanted .. "$",
+        failure(app, "/error/" .. path).error)
+    end
+    assert.equal(404, http.get(app.port, "/error/bare").status)
   end)
 
   it("whose header would begin another line is 500", function()

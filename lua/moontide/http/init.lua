@@ -197,8 +197,15 @@ end
 
 --- Ends a handler with this answer: `tide.http.error(404, "no such order")`.
 ---@param status integer
----@param message string
+---@param message string|nil
 function M.error(status, message)
+  if math.type(status) ~= "integer" or status < 200 or status > 599 then
+    error("tide.http.error: the status is a whole number from 200 to 599, not "
+      .. tostring(status), 2)
+  end
+  if message ~= nil and type(message) ~= "string" then
+    error("tide.http.error: the message is a string, not a " .. type(message), 2)
+  end
   require("moontide.http.exchange").raise(status, message)
 end
 
