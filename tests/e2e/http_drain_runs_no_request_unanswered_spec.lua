@@ -44,16 +44,22 @@ local function lines_of(path)
   return list
 end
 
+-- A server, its idle connections, and the file of the POSTs that ran.
+local function start()
+  local executed = proc.temp_dir() .. "/executed"
+  local app = proc.start { script = SCRIPT, env = { EXECUTED = executed } }
+  app:wait_ready()
+  local conns = {}
+  for i = 1, CLIENTS do
+    conns[i] = assert(http.connect(app.port))
+    assert(conns[i]:request("GET", "/hello"))
+  end
+  return app, conns, executed
+end
+
 describe("a request that meets the close of its idle connection", function()
   it("was answered if it ran, and ran once", function()
-    local executed = proc.temp_dir() .. "/executed"
-    local app = proc.start { script = SCRIPT, env = { EXECUTED = executed } }
-    app:wait_ready()
-    local conns = {}
-    for i = 1, CLIENTS do
-      conns[i] = assert(http.connect(app.port))
-      assert(conns[i]:request("GET", "/hello"))
-    end
+    local app, conns, executed = start()
     -- Half of them send while the drain is under way, wherever it is by then.
     for i = 1, CLIENTS do
       if i == CLIENTS // 2 then app:signal "TERM" end
@@ -73,14 +79,7 @@ describe("a request that meets the close of its idle connection", function()
   end)
 
   it("is served where it had arrived before the server could look", function()
-    local executed = proc.temp_dir() .. "/executed"
-    local app = proc.start { script = SCRIPT, env = { EXECUTED = executed } }
-    app:wait_ready()
-    local conns = {}
-    for i = 1, CLIENTS do
-      conns[i] = assert(http.connect(app.port))
-      assert(conns[i]:request("GET", "/hello"))
-    end
+    local app, conns, executed = start()
     app:signal "STOP"
     app:signal "TERM"
     for i = 1, CLIENTS do conns[i]:send_request("POST", "/run/" .. i) end

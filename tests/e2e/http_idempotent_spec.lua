@@ -132,17 +132,11 @@ describe("a route that runs once", function()
   it("answers 409 to who comes while it runs: one of fifty runs", function()
     for _, store in ipairs { "memory", "sqlite:answers.db" } do
       local app = start { STORE = store }
-      local conns, count = {}, {}
-      for i = 1, 50 do conns[i] = assert(http.connect(app.port)) end
-      for _, conn in ipairs(conns) do
-        conn:send_request("POST", "/pay?ms=500",
-          { body = '{"sum":1}', headers = { ["Idempotency-Key"] = "k" } })
-      end
-      for _, conn in ipairs(conns) do
-        local response = assert(conn:read_response())
+      local count = {}
+      for _, response in ipairs(http.ask_at_once(50, "POST", app.port, "/pay?ms=500",
+        { body = '{"sum":1}', headers = { ["Idempotency-Key"] = "k" } })) do
         count[response.status] = (count[response.status] or 0) + 1
         if response.status == 409 then assert.equal("1", response.headers["retry-after"]) end
-        conn:close()
       end
       assert.same({ [201] = 1, [409] = 49 }, count)
       assert.equal(1, runs_of(app, "begin"))

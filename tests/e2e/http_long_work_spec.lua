@@ -139,17 +139,11 @@ describe("long work", function()
   it("is one job for fifty that ask at once", function()
     for _, store in ipairs { "memory", "sqlite:jobs.db" } do
       local app = start { STORE = store }
-      local conns, places = {}, {}
-      for i = 1, 50 do conns[i] = assert(http.connect(app.port)) end
-      for _, conn in ipairs(conns) do
-        conn:send_request("POST", "/export?ms=300",
-          { body = "same", headers = { ["Idempotency-Key"] = '"once"' } })
-      end
-      for _, conn in ipairs(conns) do
-        local response = assert(conn:read_response())
+      local places = {}
+      for _, response in ipairs(http.ask_at_once(50, "POST", app.port, "/export?ms=300",
+        { body = "same", headers = { ["Idempotency-Key"] = '"once"' } })) do
         assert.equal(202, response.status)
         places[response.headers.location] = true
-        conn:close()
       end
       local where = next(places)
       assert.is_nil(next(places, where))

@@ -3,13 +3,8 @@ local http = require "support.http_client"
 local load = require "support.load"
 local proc = require "support.process"
 
-local APP = [[
-local tide = require "moontide"
-if os.getenv "SLOW" then
-  tide.startup:phase("slow", function() tide.sleep(os.getenv "SLOW") end)
-end
-]] .. load.APP:gsub('^local tide = require "moontide"\n', "")
-  :gsub('port = tonumber', 'reuseport = os.getenv "REUSE" ~= "no", port = tonumber')
+local APP = load.SLOW_APP:gsub("port = tonumber",
+  'reuseport = os.getenv "REUSE" ~= "no", port = tonumber')
 
 local function start(port, env)
   env = env or {}

@@ -5,14 +5,6 @@ local load = require "support.load"
 local loop = require "support.loop"
 local takeover = require "support.takeover"
 
--- The load's application; $SLOW is how long the startup takes.
-local APP = [[
-local tide = require "moontide"
-if os.getenv "SLOW" then
-  tide.startup:phase("slow", function() tide.sleep(os.getenv "SLOW") end)
-end
-]] .. load.APP:gsub('^local tide = require "moontide"\n', "")
-
 local service, old
 
 local function following(slow)
@@ -29,7 +21,7 @@ end
 
 describe("a takeover", function()
   before_each(function()
-    service = takeover.service { script = APP }
+    service = takeover.service { script = load.SLOW_APP }
     old = service:start_ready()
   end)
 

@@ -273,4 +273,22 @@ function M.post(where, path, body, options)
   return M.request("POST", where, path, options)
 end
 
+--- Sends the same request on so many connections before it reads an answer.
+---@param count integer
+---@param method string
+---@param where integer|string as of `connect`
+---@param path string
+---@param options? table as of `request`
+---@return test.HttpResponse[]
+function M.ask_at_once(count, method, where, path, options)
+  local conns, responses = {}, {}
+  for i = 1, count do conns[i] = assert(M.connect(where)) end
+  for _, conn in ipairs(conns) do conn:send_request(method, path, options) end
+  for i, conn in ipairs(conns) do
+    responses[i] = assert(conn:read_response())
+    conn:close()
+  end
+  return responses
+end
+
 return M

@@ -42,6 +42,15 @@ server:post("/echo/:id", function(req)
 end)
 ]]
 
+--- The same, with a startup that takes $SLOW.
+M.SLOW_APP = [[
+if os.getenv "SLOW" then
+  require("moontide").startup:phase("slow", function()
+    require("moontide").sleep(os.getenv "SLOW")
+  end)
+end
+]] .. M.APP
+
 ---@class test.Load
 ---@field process test.Process
 ---@field ids string path of the file with the ids of the answered POSTs
