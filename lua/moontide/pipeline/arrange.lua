@@ -2,36 +2,12 @@
 ---
 --- The usual case is made fast (one pass over the names, in `order`); whatever is
 --- wrong shows as a result that is too short, and only then is it looked for.
+local lazy = require("moontide.lazy")
 local order = require("moontide.pipeline.order")
 
+local faults = lazy("moontide.pipeline.faults")
+
 local M = {}
-
-local function complain(errors, node, message, ...)
-  errors[#errors + 1] = ("%s: phase \"%s\" %s"):format(node.site, node.name, message:format(...))
-end
-
-local function check_names(graph, errors, node, field, names)
-  for _, name in ipairs(names) do
-    if not graph.by_name[name] then
-      local message = require("moontide.suggest").unknown("phase", name, graph:names())
-      complain(errors, node, "names in %s an %s", field, message)
-    end
-    if field == "after" and name == graph.terminal then
-      complain(errors, node, "is after \"%s\", which always runs last; name an earlier phase", name)
-    end
-  end
-end
-
---- Adds what is wrong with the names.
-local function check_all_names(graph, errors)
-  for _, node in ipairs(graph.nodes) do
-    check_names(graph, errors, node, "after", node.after)
-    check_names(graph, errors, node, "before", node.before)
-  end
-  if graph.terminal and not graph.by_name[graph.terminal] then
-    errors[#errors + 1] = ("the terminal phase \"%s\" is not defined"):format(graph.terminal)
-  end
-end
 
 --- Adds to the names that each phase waits for, its own `after`, whoever names it in
 --- `before`. False when such a name is unknown.
@@ -52,40 +28,6 @@ local function collect_waits(graph)
     end
   end
   return known
-end
-
---- In a startup pipeline a phase that names `before` takes the place of the first
---- phase it precedes: the others keep the order in which they were declared. Numbers
---- the nodes anew.
-local function move_ahead(graph)
-  local slots, moved = {}, {}
-  local function slot_of(node)
-    if slots[node] then return slots[node] end
-    local slot = node.number
-    slots[node] = slot -- also ends the recursion when there is a cycle
-    for _, name in ipairs(node.before) do slot = math.min(slot, slot_of(graph.by_name[name])) end
-    slots[node] = slot
-    return slot
-  end
-  for number, node in ipairs(graph.nodes) do
-    local slot = slot_of(node)
-    if slot < number then
-      moved[slot] = moved[slot] or {}
-      table.insert(moved[slot], node)
-    end
-  end
-  local nodes = {}
-  for number, node in ipairs(graph.nodes) do
-    for _, ahead in ipairs(moved[number] or {}) do nodes[#nodes + 1] = ahead end
-    if slots[node] == number then nodes[#nodes + 1] = node end
-  end
-  local waits = {}
-  for number, node in ipairs(nodes) do
-    waits[number] = graph.waits[node.number]
-    graph.labels[number], graph.numbers[node.name] = node.name, number
-  end
-  for number, node in ipairs(nodes) do node.number = number end
-  graph.nodes, graph.waits = nodes, waits
 end
 
 local function named_phases(graph)
@@ -139,13 +81,15 @@ end
 function M.arrange(graph, errors)
   local terminal = graph.terminal and graph.by_name[graph.terminal]
   if not collect_waits(graph) or (graph.terminal and not terminal) or #errors > 0 then
-    check_all_names(graph, errors)
+    faults.add(graph, errors)
     return nil
   end
-  if graph.kind == "startup" and graph.preceding[1] then move_ahead(graph) end
+  if graph.kind == "startup" and graph.preceding[1] then
+    require("moontide.pipeline.move_ahead")(graph)
+  end
   local result = sort(graph, terminal)
   if #result.order < #graph.nodes then
-    check_all_names(graph, errors)
+    faults.add(graph, errors)
     if #errors == 0 then require("moontide.pipeline.cycle").report(graph, result.done, errors) end
     return nil
   end
