@@ -98,6 +98,8 @@ function M.seal()
   local wrong, doubtful = require("moontide.pipeline.times").judge(startup, shutdown)
   local component = package.loaded["moontide.component"]
   if component then append(wrong, component.errors()) end
+  local http = package.loaded["moontide.http"]
+  if http then append(wrong, http.errors()) end
   return wrong, warnings(doubtful)
 end
 

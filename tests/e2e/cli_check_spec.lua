@@ -33,6 +33,22 @@ describe("check", function()
     assert.not_matches("must not run", out .. err)
   end)
 
+  it("prints the listeners, with what they do not leave to the settings", function()
+    local code, out, err = check [[
+      local tide = require "moontide"
+      tide.http.listen { name = "api", port = 0, idle_close_spread = "2s",
+        limits = { body = "2KiB" }, timeouts = { idle = "2m", body_min_rate = "1KiB" } }
+      tide.http.listen { name = "inner", path = "/run/inner.sock" }
+      tide.http.listen { name = "six", port = 80, host = "::", v6only = true }
+    ]]
+    assert.equal(0, code, err)
+    assert.matches("listeners:\n"
+      .. "  api    127.0.0.1:any  idle_close_spread 2s, limits.body 2048,"
+      .. " timeouts.body_min_rate 1024, timeouts.idle 2m\n"
+      .. "  inner  /run/inner.sock\n"
+      .. "  six    [::]:80        v6only true\n", out, 1, true)
+  end)
+
   it("runs no task that the main chunk spawned", function()
     local code, out = check([[
       local tide = require "moontide"

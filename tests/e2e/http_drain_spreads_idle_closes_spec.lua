@@ -51,7 +51,7 @@ describe("idle_close_spread", function()
       tide.config { shutdown = { drain = "2s" } }
       tide.http.listen { port = tonumber(os.getenv "PORT"), idle_close_spread = "3s" }
     ]] }
-    assert.not_equal(0, code)
-    assert.matches("idle_close_spread 3s must be shorter than shutdown.drain, 2s", err, 1, true)
+    assert.equal(78, code)
+    assert.matches("app.lua:3: tide.http.listen: idle_close_spread 3s must be shorter than shutdown.drain, 2s", err, 1, true)
   end)
 end)

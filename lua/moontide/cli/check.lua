@@ -9,8 +9,9 @@ local M = {}
 local function parser()
   local p = arguments.add_script(arguments.parser("check",
     "Loads a script without running it. Prints every error with its place, the settings with"
-      .. " where they come from, and what startup and shutdown can take. Exits with 78 when the"
-      .. " script cannot be used, or does not fit the grace period.", {
+      .. " where they come from, the listeners with what they set themselves, and what startup"
+      .. " and shutdown can take. Exits with 78 when the script cannot be used, or does not fit"
+      .. " the grace period.", {
       "moontide check app.lua",
       "moontide check --grace 60 --prestop 10 app.lua",
       "moontide check --quiet --set shutdown.linger=10s app.lua",
@@ -34,6 +35,13 @@ local function print_settings(app)
   local rows = {}
   for key, value, origin in app.config.explain() do rows[#rows + 1] = { key, value, origin } end
   io.stdout:write("settings:\n", arguments.columns(rows, "  "))
+end
+
+local function print_listeners()
+  local http = package.loaded["moontide.http"]
+  if not (http and http.has_listener()) then return end
+  local rows = require("moontide.cli.listeners").rows(http.servers)
+  io.stdout:write("listeners:\n", arguments.columns(rows, "  "))
 end
 
 local function print_pipeline(app, kind)
@@ -75,6 +83,7 @@ function M.main(args)
   if not app then return code end
   if not values.quiet then
     print_settings(app)
+    print_listeners()
     print_pipeline(app, "startup")
     print_pipeline(app, "shutdown")
   end

@@ -53,7 +53,8 @@ local function for_core(opts)
 end
 
 -- Limits and timeouts: the listener's own, else those of the configuration.
-local function settings(opts)
+local function settings(server)
+  local opts = server.opts
   local all = {}
   for _, key in ipairs(LIMITS) do
     all[key] = opts.limits and opts.limits[key] or config.get("limits." .. key)
@@ -63,7 +64,7 @@ local function settings(opts)
   end
   all.stream_grace = opts.stream_grace and duration.parse(opts.stream_grace)
     or config.get("timeouts.stream_grace")
-  all.idle_close_spread = opts.idle_close_spread and options.spread(opts)
+  all.idle_close_spread = opts.idle_close_spread and options.spread(opts, server.site)
   all.backlog = opts.backlog or config.get("limits.backlog")
   all.health = config.get("manage") == "api"
   return all
@@ -116,7 +117,7 @@ end
 
 local function bind(server)
   local takeover = predecessor()
-  local given = settings(server.opts)
+  local given = settings(server)
   server:compose()
   limit_handlers(server)
   for _, part in ipairs(server.parts or {}) do part:open() end
@@ -137,6 +138,10 @@ local function listen(server)
 end
 
 local function check_name(name)
+  if name == "" or name == "manage" then
+    error(("tide.http.listen: %s"):format(name == "" and "the name is empty"
+      or "\"manage\" is the name of the management listener"), 3)
+  end
   for _, other in ipairs(M.servers) do
     if other.name == name then
       error(("tide.http.listen: a listener named %q is declared already; give each a name"):format(
@@ -181,10 +186,23 @@ function M.listen(opts)
   given.timeouts = opts.timeouts and bounds.read(opts.timeouts, "timeouts", TIMEOUTS, 2)
   local server = servers.new(for_core(given))
   server.opts = given
+  if given.idle_close_spread then server.site = require("moontide.site").caller() end
   M.servers[#M.servers + 1] = server
   register(server)
   watch_state()
   return server
+end
+
+--- What can be judged only when all of the configuration is known, before anything is bound.
+---@return string[]
+function M.errors()
+  local list = {}
+  for _, server in ipairs(M.servers) do
+    if server.opts.idle_close_spread then
+      list[#list + 1] = options.wrong_spread(server.opts, server.site)
+    end
+  end
+  return list
 end
 
 --- Binds all sockets; raises for one that cannot be.

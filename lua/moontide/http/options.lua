@@ -16,6 +16,12 @@ local OPTIONS = {
   cancel_on_disconnect = "boolean", idle_close_spread = "duration", linger_adaptive = "boolean",
 }
 
+-- Places, of which a listener has one.
+local APART = { { "port", "path" }, { "port", "fd" }, { "path", "fd" }, { "host", "path" },
+  { "host", "fd" } }
+-- What the kernel has room for (sun_path), without the zero.
+local LONGEST_PATH = 107
+
 local function type_of(value)
   return math.type(value) == "integer" and "integer" or type(value)
 end
@@ -45,6 +51,16 @@ end
 local function check_places(opts)
   if not (opts.port or opts.path or opts.fd) then
     error("tide.http.listen: one of port, path and fd says where to listen", 4)
+  end
+  for _, pair in ipairs(APART) do
+    if opts[pair[1]] ~= nil and opts[pair[2]] ~= nil then
+      error(("tide.http.listen: %s and %s are two places; give each a listener of its own"):format(
+        pair[1], pair[2]), 4)
+    end
+  end
+  if opts.path and (opts.path == "" or #opts.path > LONGEST_PATH) then
+    error(("tide.http.listen: the path of a Unix socket has 1 to %d bytes, not %d"):format(
+      LONGEST_PATH, #opts.path), 4)
   end
   if opts.reuseport and not opts.port then
     error("tide.http.listen: reuseport is for a port; a Unix socket and an inherited one have one "
@@ -86,17 +102,26 @@ function M.inherited(name)
     #known > 0 and "there are " .. table.concat(known, ", ") or "none was inherited"), 0)
 end
 
---- Over how long a drain closes idle connections: the drain must not end before.
+--- What is wrong with the time over which a drain closes idle connections, if anything: the drain
+--- must not end before.
 ---@param opts moontide.ListenOptions
----@return number seconds
-function M.spread(opts)
+---@param site string where it is declared
+---@return string|nil message
+function M.wrong_spread(opts, site)
   local seconds = duration.parse(opts.idle_close_spread)
   local drain = config.get("shutdown.drain")
-  if seconds > 0 and seconds >= drain then
-    error(("tide.http.listen: idle_close_spread %s must be shorter than shutdown.drain, %s"):format(
-      duration.format(seconds), duration.format(drain)), 0)
-  end
-  return seconds
+  if seconds == 0 or seconds < drain then return nil end
+  return ("%s: tide.http.listen: idle_close_spread %s must be shorter than shutdown.drain, %s"
+    ):format(site, duration.format(seconds), duration.format(drain))
+end
+
+---@param opts moontide.ListenOptions
+---@param site string
+---@return number seconds
+function M.spread(opts, site)
+  local wrong = M.wrong_spread(opts, site) -- of a listener that a startup phase declares
+  if wrong then error(wrong, 0) end
+  return duration.parse(opts.idle_close_spread)
 end
 
 --- Warns of inherited sockets that nobody takes: their clients would wait for ever.
