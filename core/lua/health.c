@@ -1,13 +1,5 @@
 /* health.c: `moontide.core.health`: what probes are told about checks. */
-#include "../http/http.h"
-#include "lua.h"
-
-static tide_http *room(lua_State *L) {
-  tide_http *http = tide_lua_host(L)->http;
-  if (http == NULL)
-    luaL_error(L, "the host is closed");
-  return http;
-}
+#include "http.h"
 
 /* health.set(name, ok, critical, extra_json | nil, expires_at | nil) */
 static int set(lua_State *L) {
@@ -20,15 +12,16 @@ static int set(lua_State *L) {
                         ? (uint64_t)(expires_at * (double)TIDE_SEC)
                         : 0,
   };
-  if (tide_health_set(tide_http_health(room(L)), luaL_checkstring(L, 1),
-                      &result) != 0)
+  if (tide_health_set(tide_http_health(tide_lua_room(L)),
+                      luaL_checkstring(L, 1), &result) != 0)
     return luaL_error(L, "out of memory");
   return 0;
 }
 
 /* health.remove(name) */
 static int remove_check(lua_State *L) {
-  tide_health_remove(tide_http_health(room(L)), luaL_checkstring(L, 1));
+  tide_health_remove(tide_http_health(tide_lua_room(L)),
+                     luaL_checkstring(L, 1));
   return 0;
 }
 
@@ -36,8 +29,8 @@ static int remove_check(lua_State *L) {
 static int ready(lua_State *L) {
   tide_host *host = tide_lua_host(L);
   tide_health_status status = tide_health_judge(
-      tide_http_health(room(L)), tide_lifecycle_state(&host->lifecycle),
-      tide_clock_now(&host->clock));
+      tide_http_health(tide_lua_room(L)),
+      tide_lifecycle_state(&host->lifecycle), tide_clock_now(&host->clock));
   lua_pushboolean(L, status != TIDE_HEALTH_NOT_READY);
   lua_pushstring(L, tide_health_status_name(status));
   return 2;
@@ -46,10 +39,10 @@ static int ready(lua_State *L) {
 /* health.body() -> the JSON of /health/ready */
 static int body(lua_State *L) {
   tide_host *host = tide_lua_host(L);
-  const tide_health *health = tide_http_health(room(L));
+  const tide_health *health = tide_http_health(tide_lua_room(L));
   tide_health_facts facts = {
       .state = tide_lifecycle_state(&host->lifecycle),
-      .phase = tide_http_drain_phase(room(L)),
+      .phase = tide_http_drain_phase(tide_lua_room(L)),
       .now = tide_clock_now(&host->clock),
       .uptime = tide_clock_mono() - host->started_at,
   };

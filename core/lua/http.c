@@ -1,39 +1,29 @@
-/* http.c: `moontide.core.http`: listeners, and the way from C to a handler. */
+/* http.c: `moontide.core.http`: the room, and what it calls in Lua. */
 #include "http.h"
 
-#include <llhttp.h>
-#include <math.h>
-#include <string.h>
-#include <strings.h>
+#include <assert.h>
 
 #include "../pump.h"
 
-static tide_http *room(lua_State *L) {
+tide_http *tide_lua_room(lua_State *L) {
   tide_http *http = tide_lua_host(L)->http;
   if (http == NULL)
     luaL_error(L, "the host is closed");
   return http;
 }
 
-static tide_listener *check_listener(lua_State *L) {
-  room(L);
-  luaL_checktype(L, 1, LUA_TLIGHTUSERDATA);
-  return lua_touserdata(L, 1);
-}
-
 /* ---- from C to Lua ---------------------------------------------------------
  */
 
-/* The state to call on, with the function pushed; NULL without one. */
-static lua_State *begin_call(tide_lua_http *bridge, int function) {
+/* The state to call on; NULL without a function. */
+static lua_State *state_for(const tide_lua_http *bridge, int function) {
   lua_State *L = bridge->inside != NULL ? bridge->inside : bridge->host->L;
   if (function == LUA_NOREF || L == NULL || !lua_checkstack(L, 8))
     return NULL;
-  lua_rawgeti(L, LUA_REGISTRYINDEX, function);
   return L;
 }
 
-static void end_call(tide_lua_http *bridge, lua_State *L, int nargs) {
+static void call(tide_lua_http *bridge, lua_State *L, int nargs) {
   tide_host *host = bridge->host;
   if (L == host->L) {
     tide_host__call(host, nargs, 0, "http");
@@ -48,23 +38,37 @@ static void end_call(tide_lua_http *bridge, lua_State *L, int nargs) {
   }
 }
 
+/* start(route, x, slot). Protected, as all here that may find no memory. */
+static int start_task(lua_State *L) {
+  const tide_lua_http *bridge = lua_touserdata(L, 1);
+  const tide_exchange *exchange = lua_touserdata(L, 2);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, bridge->start);
+  lua_pushinteger(L, tide_exchange_match(exchange)->route->id);
+  tide_lua_push_exchange(L, bridge, exchange);
+  lua_pushinteger(L, tide_exchange_slot(exchange));
+  lua_call(L, 3, 0);
+  return 0;
+}
+
 /* A request for a route: its handler runs, or Lua starts its task. */
 static void on_start(void *arg, tide_exchange *exchange) {
   tide_lua_http *bridge = arg;
   tide_host *host = bridge->host;
   if (tide_lua_serve(bridge, exchange))
     return;
-  lua_State *L = begin_call(bridge, bridge->start);
+  /* Requests begin in a turn of the loop, never inside a call of Lua's. */
+  assert(bridge->inside == NULL);
+  lua_State *L = state_for(bridge, bridge->start);
   if (L == NULL) {
     tide_exchange_broken(exchange, 503);
     return;
   }
   uint32_t slot = tide_exchange_slot(exchange);
   uint32_t generation = tide_exchange_generation(exchange);
-  lua_pushinteger(L, tide_exchange_match(exchange)->route->id);
-  tide_lua_push_exchange(L, bridge, exchange);
-  lua_pushinteger(L, slot);
-  if (tide_host__enter(host, 3, 0, TIDE_ENTER_UNBOUNDED))
+  lua_pushcfunction(L, start_task);
+  lua_pushlightuserdata(L, bridge);
+  lua_pushlightuserdata(L, exchange);
+  if (tide_host__enter(host, 2, 0, TIDE_ENTER_UNBOUNDED))
     return;
   tide_host__uncaught(host, "http");
   exchange = tide_http_exchange(host->http, slot, generation);
@@ -72,34 +76,46 @@ static void on_start(void *arg, tide_exchange *exchange) {
     tide_exchange_broken(exchange, 500);
 }
 
-static void on_wake(void *arg, tide_exchange *exchange) {
-  tide_lua_http *bridge = arg;
-  lua_State *L = begin_call(bridge, bridge->wake);
+/* function(slot, text | nil) */
+static int call_with_text(lua_State *L) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, lua_tointeger(L, 1));
+  lua_pushvalue(L, 2);
+  lua_pushstring(L, lua_touserdata(L, 3));
+  lua_call(L, 2, 0);
+  return 0;
+}
+
+static void tell(tide_lua_http *bridge, int function,
+                 const tide_exchange *exchange, const char *text) {
+  lua_State *L = state_for(bridge, function);
   if (L == NULL)
     return;
+  lua_pushcfunction(L, call_with_text);
+  lua_pushinteger(L, function);
   lua_pushinteger(L, tide_exchange_slot(exchange));
-  lua_pushstring(L, tide_exchange_lost(exchange)); /* nil for none */
-  end_call(bridge, L, 2);
+  lua_pushlightuserdata(L, (void *)(uintptr_t)text);
+  call(bridge, L, 3);
+}
+
+static void on_wake(void *arg, tide_exchange *exchange) {
+  tide_lua_http *bridge = arg;
+  tell(bridge, bridge->wake, exchange, tide_exchange_lost(exchange));
 }
 
 static void on_abort(void *arg, tide_exchange *exchange, const char *why) {
   tide_lua_http *bridge = arg;
-  lua_State *L = begin_call(bridge, bridge->abort);
-  if (L == NULL)
-    return;
-  lua_pushinteger(L, tide_exchange_slot(exchange));
-  lua_pushstring(L, why);
-  end_call(bridge, L, 2);
+  tell(bridge, bridge->abort, exchange, why);
 }
 
 static void on_unbound(void *arg, tide_listener *listener, bool drain) {
   tide_lua_http *bridge = arg;
-  lua_State *L = begin_call(bridge, bridge->unbound);
+  lua_State *L = state_for(bridge, bridge->unbound);
   if (L == NULL)
     return;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, bridge->unbound);
   lua_pushlightuserdata(L, listener);
   lua_pushboolean(L, drain);
-  end_call(bridge, L, 2);
+  call(bridge, L, 2);
 }
 
 /* http.set_handlers { start =, wake =, abort =, unbound =, answer =, began =,
@@ -121,310 +137,23 @@ static int set_handlers(lua_State *L) {
     tide_lua_keep(L, fields[i].slot, -1);
     lua_pop(L, 1);
   }
-  tide_http_set_handlers(room(L), &handlers);
+  tide_http_set_handlers(tide_lua_room(L), &handlers);
   if (bridge->answer != LUA_NOREF) /* with the first request */
     tide_lua_collector_open(bridge->host);
   return 0;
 }
 
-/* ---- listeners -------------------------------------------------------------
+/* ---- numbers ---------------------------------------------------------------
  */
 
-static void opt_string(lua_State *L, const char *name, const char **out) {
-  lua_getfield(L, 1, name);
-  if (lua_type(L, -1) == LUA_TSTRING)
-    *out = lua_tostring(L, -1); /* the table keeps it */
-  lua_pop(L, 1);
-}
-
-static bool opt_number(lua_State *L, const char *name, double *out) {
-  lua_getfield(L, 1, name);
-  bool found = lua_type(L, -1) == LUA_TNUMBER;
-  if (found)
-    *out = lua_tonumber(L, -1);
-  lua_pop(L, 1);
-  return found;
-}
-
-static void opt_bool(lua_State *L, const char *name, bool *out) {
-  lua_getfield(L, 1, name);
-  if (!lua_isnil(L, -1))
-    *out = lua_toboolean(L, -1);
-  lua_pop(L, 1);
-}
-
-static void opt_int(lua_State *L, const char *name, int *out) {
-  double number;
-  if (opt_number(L, name, &number))
-    *out = (int)number;
-}
-
-static void opt_u32(lua_State *L, const char *name, uint32_t *out) {
-  double number;
-  if (opt_number(L, name, &number) && number >= 0)
-    *out = number > 4294967295.0 ? UINT32_MAX : (uint32_t)number;
-}
-
-static void opt_ns(lua_State *L, const char *name, uint64_t *out) {
-  double seconds;
-  if (opt_number(L, name, &seconds) && seconds >= 0 && seconds < 1e9)
-    *out = (uint64_t)(seconds * (double)TIDE_SEC);
-}
-
-static void read_limits(lua_State *L, tide_listener_options *options) {
-  tide_http_limits *limits = &options->limits;
-  double body;
-  opt_u32(L, "request_line", &limits->request_line);
-  opt_u32(L, "headers", &limits->head);
-  opt_u32(L, "header_field", &limits->field);
-  opt_u32(L, "header_count", &limits->fields);
-  opt_u32(L, "trailers", &limits->trailers);
-  opt_u32(L, "trailer_count", &limits->trailer_fields);
-  opt_u32(L, "chunk_extensions", &limits->chunk_extensions);
-  if (opt_number(L, "body", &body) && body >= 0)
-    limits->body = (uint64_t)body;
-  opt_u32(L, "requests_per_connection", &options->max_requests);
-  opt_u32(L, "write_buffer", &options->write_buffer);
-  if (options->write_buffer == 0)
-    options->write_buffer = 1; /* a wait for each write, not none */
-  /* Places in a head are 16 bits wide. */
-  if (limits->request_line > 16384)
-    limits->request_line = 16384;
-  if (limits->head > 40960)
-    limits->head = 40960;
-  if (limits->fields > TIDE_HEADERS_MAX)
-    limits->fields = TIDE_HEADERS_MAX;
-}
-
-static void read_timeouts(lua_State *L, tide_http_timeouts *timeouts) {
-  opt_ns(L, "idle", &timeouts->idle);
-  opt_ns(L, "header", &timeouts->head);
-  opt_ns(L, "header_in_drain", &timeouts->clamp);
-  opt_ns(L, "body_idle", &timeouts->body);
-  opt_ns(L, "request_total", &timeouts->total);
-  opt_ns(L, "write_stall", &timeouts->write);
-  opt_ns(L, "accept_drain", &timeouts->accept_drain);
-  opt_ns(L, "stream_grace", &timeouts->stream);
-  opt_ns(L, "first_byte_grace", &timeouts->first_byte);
-  opt_ns(L, "lingering_idle", &timeouts->linger);
-  opt_ns(L, "lingering_total", &timeouts->linger_total);
-  opt_u32(L, "body_min_rate", &timeouts->min_rate);
-  opt_u32(L, "write_min_rate", &timeouts->write_rate);
-}
-
-/* http.add { name =, host =, port =, ... } -> listener */
-static int add(lua_State *L) {
-  tide_listener_options options;
-  tide_http *http = room(L);
-  tide_listener_options_init(&options);
-  luaL_checktype(L, 1, LUA_TTABLE);
-  options.host = NULL;
-  opt_string(L, "name", &options.name);
-  opt_string(L, "host", &options.host);
-  opt_string(L, "path", &options.path);
-  opt_int(L, "port", &options.port);
-  opt_int(L, "fd", &options.fd);
-  opt_int(L, "backlog", &options.backlog);
-  opt_bool(L, "manage", &options.manage);
-  opt_bool(L, "health", &options.health);
-  opt_bool(L, "reuse_port", &options.reuse_port);
-  opt_bool(L, "v6_only", &options.v6_only);
-  opt_bool(L, "early", &options.early);
-  opt_bool(L, "reject_in_drain", &options.reject_in_drain);
-  read_limits(L, &options);
-  read_timeouts(L, &options.timeouts);
-  tide_listener *listener = tide_listener_add(http, &options);
-  if (listener == NULL)
-    return luaL_error(L, "out of memory");
-  lua_pushlightuserdata(L, listener);
-  return 1;
-}
-
-/* http.configure(listener, settings): limits, timeouts and what else may be
- * known only when the configuration is sealed; before it is bound. */
-static int configure(lua_State *L) {
-  tide_listener_options *options = tide_listener_configure(check_listener(L));
-  luaL_checktype(L, 2, LUA_TTABLE);
-  lua_remove(L, 1);
-  opt_int(L, "fd", &options->fd);
-  opt_int(L, "backlog", &options->backlog);
-  opt_bool(L, "health", &options->health);
-  opt_ns(L, "idle_close_spread", &options->idle_close_spread);
-  read_limits(L, options);
-  read_timeouts(L, &options->timeouts);
-  return 0;
-}
-
-static int method_number(const char *name) {
-  for (int m = 0; m <= HTTP_SOURCE; m++)
-    if (m != HTTP_CONNECT && m != HTTP_PRI &&
-        strcasecmp(llhttp_method_name((llhttp_method_t)m), name) == 0)
-      return m;
-  return -1;
-}
-
-/* http.route(listener, method, pattern, id, stream, body_limit, watch)
- * -> true | nil, message; `watch` is 1, 0 or -1: see core/http/route.h */
-static int route(lua_State *L) {
-  char error[512];
-  tide_listener *listener = check_listener(L);
-  const char *name = luaL_checkstring(L, 2);
-  int method = method_number(name);
-  if (method < 0) {
-    lua_pushnil(L);
-    lua_pushfstring(L, "unknown HTTP method \"%s\"", name);
-    return 2;
-  }
-  tide_route *made =
-      tide_router_add(tide_listener_router(listener), (unsigned)method,
-                      luaL_checkstring(L, 3), error, sizeof error);
-  if (made == NULL) {
-    lua_pushnil(L);
-    lua_pushfstring(L, "%s %s", llhttp_method_name((llhttp_method_t)method),
-                    error);
-    return 2;
-  }
-  made->id = (int)luaL_checkinteger(L, 4);
-  made->stream = lua_toboolean(L, 5);
-  made->body_limit = (uint64_t)luaL_optnumber(L, 6, 0);
-  made->watch = (int)luaL_optinteger(L, 7, 0);
-  lua_pushboolean(L, 1);
-  return 1;
-}
-
-static int told(lua_State *L, int code, const char *error) {
-  if (code == 0) {
-    lua_pushboolean(L, 1);
-    return 1;
-  }
-  lua_pushnil(L);
-  lua_pushstring(L, error);
-  return 2;
-}
-
-/* http.bind(listener), http.listen(listener) -> true | nil, message */
-static int bind_one(lua_State *L) {
-  char error[512];
-  return told(L, tide_listener_bind(check_listener(L), error, sizeof error),
-              error);
-}
-
-static int listen_one(lua_State *L) {
-  char error[512];
-  return told(L, tide_listener_listen(check_listener(L), error, sizeof error),
-              error);
-}
-
-/* Calls into the room that may call back at once. */
-static int unbind(lua_State *L) {
-  tide_listener *listener = check_listener(L);
-  tide_lua_bridge(L)->inside = L;
-  tide_listener_unbind(listener);
-  tide_lua_bridge(L)->inside = NULL;
-  return 0;
-}
-
-static int drain(lua_State *L) {
-  tide_listener *listener = check_listener(L);
-  tide_lua_bridge(L)->inside = L;
-  tide_listener_drain(listener);
-  tide_lua_bridge(L)->inside = NULL;
-  return 0;
-}
-
-/* http.force(listener, why) -> how many requests */
-static int force(lua_State *L) {
-  tide_listener *listener = check_listener(L);
-  const char *why = luaL_checkstring(L, 2);
-  tide_lua_bridge(L)->inside = L;
-  int hit = tide_listener_force(listener, why);
-  tide_lua_bridge(L)->inside = NULL;
-  lua_pushinteger(L, hit);
-  return 1;
-}
-
-/* http.reset(listener): RST for what a force has left -> how many */
-static int reset(lua_State *L) {
-  tide_listener *listener = check_listener(L);
-  tide_lua_bridge(L)->inside = L;
-  int hit = tide_listener_reset(listener);
-  tide_lua_bridge(L)->inside = NULL;
-  lua_pushinteger(L, hit);
-  return 1;
-}
-
-static int shut(lua_State *L) {
-  tide_listener *listener = check_listener(L);
-  tide_lua_bridge(L)->inside = L;
-  tide_listener_shut(listener);
-  tide_lua_bridge(L)->inside = NULL;
-  return 0;
-}
-
-/* http.counts(listener) -> busy connections, requests in flight */
-static int counts(lua_State *L) {
-  uint64_t busy, in_flight;
-  tide_listener_counts(check_listener(L), &busy, &in_flight);
-  lua_pushinteger(L, (lua_Integer)busy);
-  lua_pushinteger(L, (lua_Integer)in_flight);
-  return 2;
-}
-
-static void set_count(lua_State *L, const char *name, uint64_t value) {
+void tide_lua_set_count(lua_State *L, const char *name, uint64_t value) {
   lua_pushinteger(L, (lua_Integer)value);
   lua_setfield(L, -2, name);
 }
 
-/* http.quiet(listener, seconds): no connection waits for a first byte, and none
- * has come for so long */
-static int quiet(lua_State *L) {
-  const tide_listener *listener = check_listener(L);
-  double since = luaL_checknumber(L, 2);
-  lua_pushboolean(
-      L, tide_listener_quiet(listener, (uint64_t)(since * (double)TIDE_SEC)));
-  return 1;
-}
-
-/* http.report(listener) -> what its drain came to; nil: none has begun */
-static int report(lua_State *L) {
-  tide_drain_report r;
-  tide_listener_report(check_listener(L), &r);
-  if (!r.draining)
-    return 0;
-  lua_createtable(L, 0, 6);
-  set_count(L, "served", r.served);
-  set_count(L, "closed_idle", r.closed_idle);
-  set_count(L, "queued", r.queued);
-  set_count(L, "drained", r.drained);
-  set_count(L, "forced", r.forced);
-  lua_createtable(L, (int)r.name_count, 0);
-  for (uint32_t i = 0; i < r.name_count; i++) {
-    const tide_forced *name = &r.names[i];
-    lua_createtable(L, 0, 4);
-    lua_pushstring(L, name->method);
-    lua_setfield(L, -2, "method");
-    lua_pushstring(L, name->path);
-    lua_setfield(L, -2, "path");
-    lua_pushnumber(L, (double)name->age / (double)TIDE_SEC);
-    lua_setfield(L, -2, "age");
-    set_count(L, "bytes", name->bytes);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
-  lua_setfield(L, -2, "requests");
-  return 1;
-}
-
-/* http.address(listener) -> "127.0.0.1:8080", port */
-static int address(lua_State *L) {
-  tide_listener *listener = check_listener(L);
-  lua_pushstring(L, tide_listener_address(listener));
-  lua_pushinteger(L, tide_listener_port(listener));
-  return 2;
-}
-
 /* http.limits(connections, in_flight); nil: as it is */
 static int limits(lua_State *L) {
-  tide_http *http = room(L);
+  tide_http *http = tide_lua_room(L);
   if (!lua_isnoneornil(L, 1))
     tide_http_set_max_connections(http, (uint32_t)luaL_checkinteger(L, 1));
   if (!lua_isnoneornil(L, 2))
@@ -438,23 +167,23 @@ static int stats(lua_State *L) {
   static const char *const classes[] = {"none", "1xx", "2xx",
                                         "3xx",  "4xx", "5xx"};
   tide_http_stats s;
-  tide_http_get_stats(room(L), &s);
+  tide_http_get_stats(tide_lua_room(L), &s);
   lua_createtable(L, 0, 14);
-  set_count(L, "accepted", s.accepted);
-  set_count(L, "connections", s.connections);
-  set_count(L, "idle", s.idle);
-  set_count(L, "upgraded", s.upgraded);
-  set_count(L, "in_flight", s.in_flight);
-  set_count(L, "refused", s.refused);
-  set_count(L, "parse_errors", s.parse_errors);
-  set_count(L, "timeouts", s.timeouts);
-  set_count(L, "aborted", s.aborted);
-  set_count(L, "half_requests", s.half_requests);
+  tide_lua_set_count(L, "accepted", s.accepted);
+  tide_lua_set_count(L, "connections", s.connections);
+  tide_lua_set_count(L, "idle", s.idle);
+  tide_lua_set_count(L, "upgraded", s.upgraded);
+  tide_lua_set_count(L, "in_flight", s.in_flight);
+  tide_lua_set_count(L, "refused", s.refused);
+  tide_lua_set_count(L, "parse_errors", s.parse_errors);
+  tide_lua_set_count(L, "timeouts", s.timeouts);
+  tide_lua_set_count(L, "aborted", s.aborted);
+  tide_lua_set_count(L, "half_requests", s.half_requests);
   lua_pushnumber(L, s.duration_sum);
   lua_setfield(L, -2, "duration_sum");
   lua_createtable(L, 0, 6);
   for (int i = 0; i < 6; i++)
-    set_count(L, classes[i], s.requests[i]);
+    tide_lua_set_count(L, classes[i], s.requests[i]);
   lua_setfield(L, -2, "requests");
   lua_createtable(L, TIDE_HTTP_BUCKETS, 0);
   lua_createtable(L, TIDE_HTTP_BUCKETS + 1, 0);
@@ -474,20 +203,6 @@ static int stats(lua_State *L) {
 void tide_lua_open_http(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
       {"set_handlers", set_handlers},
-      {"add", add},
-      {"configure", configure},
-      {"route", route},
-      {"bind", bind_one},
-      {"listen", listen_one},
-      {"unbind", unbind},
-      {"drain", drain},
-      {"force", force},
-      {"reset", reset},
-      {"shut", shut},
-      {"counts", counts},
-      {"quiet", quiet},
-      {"report", report},
-      {"address", address},
       {"limits", limits},
       {"stats", stats},
       {NULL, NULL},
@@ -509,6 +224,7 @@ void tide_lua_open_http(lua_State *L, tide_host *host) {
   lua_pushlightuserdata(L, host);
   lua_pushvalue(L, -3);
   luaL_setfuncs(L, functions, 2);
+  tide_lua_open_listener(L, host, -2);
   tide_lua_open_exchange(L, host, -2);
   tide_lua_open_serve(L, host, -2);
   lua_remove(L, -2); /* the functions hold the bridge */

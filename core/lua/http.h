@@ -1,6 +1,7 @@
-/* The parts of `moontide.core.http`: listeners (http.c), requests
- * (http_exchange.c), their answers (http_answer.c), and the way from one to the
- * other through a handler (http_serve.c). */
+/* The parts of `moontide.core.http`: the room and its calls into Lua (http.c),
+ * listeners (http_listener.c), requests (http_exchange.c), their answers
+ * (http_answer.c), and the way from one to the other through a handler
+ * (http_serve.c). */
 #ifndef TIDE_LUA_HTTP_H
 #define TIDE_LUA_HTTP_H
 
@@ -45,13 +46,31 @@ static inline tide_lua_http *tide_lua_bridge(lua_State *L) {
   return lua_touserdata(L, lua_upvalueindex(2));
 }
 
+/* Around a call into the room, which may call back at once: that goes to the
+ * running state then. They nest, for what is called back may call in, too. */
+static inline lua_State *tide_lua_go_in(lua_State *L) {
+  lua_State *before = tide_lua_bridge(L)->inside;
+  tide_lua_bridge(L)->inside = L;
+  return before;
+}
+
+static inline void tide_lua_come_out(lua_State *L, lua_State *before) {
+  tide_lua_bridge(L)->inside = before;
+}
+
+/* The room of the function's host; raises when it is closed. */
+tide_http *tide_lua_room(lua_State *L);
+/* Sets a field of the table on the top of the stack. */
+void tide_lua_set_count(lua_State *L, const char *name, uint64_t value);
+
 /* Pushes the userdata that stands for an exchange. */
 void tide_lua_push_exchange(lua_State *L, const tide_lua_http *bridge,
                             const tide_exchange *exchange);
 /* The exchange behind the userdata at 1; NULL: it is over. */
 tide_exchange *tide_lua_find_exchange(lua_State *L);
-/* Adds the functions on exchanges to the table on the top of the stack; each
- * gets the host and the bridge at `bridge` as upvalues. */
+/* Each adds functions to the table on the top of the stack, with the host and
+ * the bridge at `bridge` as upvalues. */
+void tide_lua_open_listener(lua_State *L, tide_host *host, int bridge);
 void tide_lua_open_exchange(lua_State *L, tide_host *host, int bridge);
 void tide_lua_open_answer(lua_State *L, tide_host *host, int bridge);
 void tide_lua_open_serve(lua_State *L, tide_host *host, int bridge);

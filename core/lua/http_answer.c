@@ -126,9 +126,9 @@ static int reply(lua_State *L) {
   const char *wrong = read_headers(L, 4, &answer, headers);
   if (wrong != NULL)
     return refuse(L, wrong);
-  tide_lua_bridge(L)->inside = L;
+  lua_State *before = tide_lua_go_in(L);
   tide_answer_error error = tide_exchange_answer(exchange, &answer);
-  tide_lua_bridge(L)->inside = NULL;
+  tide_lua_come_out(L, before);
   return outcome(L, error);
 }
 
@@ -153,9 +153,9 @@ static int text(lua_State *L) {
   }
   tide_answer answer = {.status = 200, .type = "text/plain; charset=utf-8"};
   answer.body = lua_tolstring(L, 2, &answer.length);
-  tide_lua_bridge(L)->inside = L;
+  lua_State *before = tide_lua_go_in(L);
   tide_answer_error error = tide_exchange_answer(exchange, &answer);
-  tide_lua_bridge(L)->inside = NULL;
+  tide_lua_come_out(L, before);
   lua_pushboolean(L, error == TIDE_ANSWER_OK || error == TIDE_ANSWER_LOST);
   return 1;
 }
@@ -194,9 +194,9 @@ static int begin(lua_State *L) {
     answer.sized = true;
     answer.size = (uint64_t)luaL_checkinteger(L, 5);
   }
-  tide_lua_bridge(L)->inside = L;
+  lua_State *before = tide_lua_go_in(L);
   tide_answer_error error = tide_exchange_begin(exchange, &answer);
-  tide_lua_bridge(L)->inside = NULL;
+  tide_lua_come_out(L, before);
   return outcome(L, error);
 }
 
@@ -209,9 +209,9 @@ static int begin_events(lua_State *L) {
   tide_exchange *exchange = read_head(L, &answer, headers);
   if (exchange == NULL)
     return 2;
-  tide_lua_bridge(L)->inside = L;
+  lua_State *before = tide_lua_go_in(L);
   tide_answer_error error = tide_exchange_begin_events(exchange, &answer);
-  tide_lua_bridge(L)->inside = NULL;
+  tide_lua_come_out(L, before);
   return error == TIDE_ANSWER_DRAIN ? refuse(L, "draining") : outcome(L, error);
 }
 
@@ -227,9 +227,9 @@ static int upgrade(lua_State *L) {
   tide_exchange *exchange = read_head(L, &answer, headers);
   if (exchange == NULL)
     return 2;
-  tide_lua_bridge(L)->inside = L;
+  lua_State *before = tide_lua_go_in(L);
   tide_answer_error error = tide_exchange_upgrade(exchange, &answer);
-  tide_lua_bridge(L)->inside = NULL;
+  tide_lua_come_out(L, before);
   return error == TIDE_ANSWER_DRAIN ? refuse(L, "draining") : outcome(L, error);
 }
 
@@ -247,12 +247,12 @@ static int write_piece(lua_State *L) {
   size_t some = length - from;
   if (some > PIECE_MAX && !lua_isnoneornil(L, 3))
     some = PIECE_MAX;
-  tide_lua_bridge(L)->inside = L;
+  lua_State *before = tide_lua_go_in(L);
   tide_answer_error error =
       tide_exchange_write(exchange, data + from, some, &full);
   if (error == TIDE_ANSWER_OK && full)
     full = tide_exchange_want_room(exchange);
-  tide_lua_bridge(L)->inside = NULL;
+  tide_lua_come_out(L, before);
   if (error != TIDE_ANSWER_OK)
     return outcome(L, error);
   lua_pushboolean(L, !full);
@@ -271,9 +271,9 @@ static int nudge(lua_State *L) {
   tide_exchange *exchange = tide_lua_find_exchange(L);
   if (exchange == NULL || tide_exchange_queued(exchange) > 0)
     return 0;
-  tide_lua_bridge(L)->inside = L;
+  lua_State *before = tide_lua_go_in(L);
   tide_exchange_write(exchange, data, length, &full);
-  tide_lua_bridge(L)->inside = NULL;
+  tide_lua_come_out(L, before);
   return 0;
 }
 
@@ -281,10 +281,10 @@ static int nudge(lua_State *L) {
 static int finish(lua_State *L) {
   tide_exchange *exchange = tide_lua_find_exchange(L);
   tide_answer_error error = TIDE_ANSWER_LOST;
-  tide_lua_bridge(L)->inside = L;
+  lua_State *before = tide_lua_go_in(L);
   if (exchange != NULL)
     error = tide_exchange_finish(exchange);
-  tide_lua_bridge(L)->inside = NULL;
+  tide_lua_come_out(L, before);
   return outcome(L, error);
 }
 
@@ -300,10 +300,10 @@ static int shut_down(lua_State *L) {
 static int broken(lua_State *L) {
   tide_exchange *exchange = tide_lua_find_exchange(L);
   int status = (int)luaL_checkinteger(L, 2);
-  tide_lua_bridge(L)->inside = L;
+  lua_State *before = tide_lua_go_in(L);
   if (exchange != NULL)
     tide_exchange_broken(exchange, status);
-  tide_lua_bridge(L)->inside = NULL;
+  tide_lua_come_out(L, before);
   return 0;
 }
 

@@ -247,9 +247,9 @@ static int take(lua_State *L) {
   const char *data = NULL;
   size_t length = 0;
   if (exchange != NULL) {
-    tide_lua_bridge(L)->inside = L;
+    lua_State *before = tide_lua_go_in(L);
     data = tide_exchange_body(exchange, &length, &complete, &lost);
-    tide_lua_bridge(L)->inside = NULL;
+    tide_lua_come_out(L, before);
   }
   if (data == NULL) {
     lua_pushnil(L);
