@@ -53,12 +53,21 @@ bool tide_host__call(tide_host *host, int nargs, int nresults,
 
 /* An error while reporting an error: only the log is left. */
 static void log_uncaught(tide_host *host, const char *kind) {
-  const char *message = luaL_tolstring(host->L, -1, NULL);
   tide_field fields[] = {TIDE_F_STR("kind", kind),
-                         TIDE_F_STR("error", message)};
+                         TIDE_F_STR("error", tide_lua_text(host->L))};
   tide_log_write(host->log, TIDE_LOG_ERROR, "host", "uncaught error", fields,
                  2);
   lua_pop(host->L, 2);
+}
+
+/* (error, host, kind). Protected: the error may be that memory is out. */
+static int report(lua_State *L) {
+  const tide_host *host = lua_touserdata(L, 2);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, host->uncaught_fn);
+  lua_pushstring(L, lua_touserdata(L, 3));
+  lua_pushvalue(L, 1);
+  lua_call(L, 2, 0);
+  return 0;
 }
 
 void tide_host__uncaught(tide_host *host, const char *kind) {
@@ -67,11 +76,11 @@ void tide_host__uncaught(tide_host *host, const char *kind) {
     log_uncaught(host, kind);
     return;
   }
-  lua_rawgeti(L, LUA_REGISTRYINDEX, host->uncaught_fn);
+  lua_pushcfunction(L, report);
   lua_insert(L, -2);
-  lua_pushstring(L, kind);
-  lua_insert(L, -2);
-  if (tide_host__enter(host, 2, 0, TIDE_ENTER_CALLBACK))
+  lua_pushlightuserdata(L, host);
+  lua_pushlightuserdata(L, (void *)(uintptr_t)kind);
+  if (tide_host__enter(host, 3, 0, TIDE_ENTER_CALLBACK))
     return;
   /* Whatever else depends on the library hangs on its error path too. */
   log_uncaught(host, "uncaught handler");

@@ -36,6 +36,19 @@ void tide_lua_keep(lua_State *L, int *slot, int index) {
   *slot = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
+static int to_text(lua_State *L) {
+  luaL_tolstring(L, 1, NULL);
+  return 1;
+}
+
+const char *tide_lua_text(lua_State *L) {
+  lua_pushcfunction(L, to_text);
+  lua_pushvalue(L, -2);
+  (void)lua_pcall(L, 1, 1, 0); /* or why it has no text */
+  return lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1)
+                                        : "(an error that has no text)";
+}
+
 void tide_lua_open_core(lua_State *L, tide_host *host) {
   static const struct {
     const char *name;
@@ -141,7 +154,7 @@ int tide_lua_setup(tide_host *host) {
   lua_pushlightuserdata(host->L, host);
   if (!tide_host__enter(host, 1, 0, TIDE_ENTER_UNBOUNDED)) {
     /* The host goes at once: the log is the only place left to say it. */
-    tide_field field = TIDE_F_STR("error", luaL_tolstring(host->L, -1, NULL));
+    tide_field field = TIDE_F_STR("error", tide_lua_text(host->L));
     tide_log_write(host->log, TIDE_LOG_ERROR, "host",
                    "the Lua library could not be loaded", &field, 1);
     lua_pop(host->L, 2);

@@ -21,6 +21,10 @@ static inline tide_host *tide_lua_host(lua_State *L) {
  * at `index` (nil: none). */
 void tide_lua_keep(lua_State *L, int *slot, int index);
 
+/* The text of the value on the top of the stack, kept by one more there. Raises
+ * nothing: an error value may have a __tostring that does. */
+const char *tide_lua_text(lua_State *L);
+
 /* Seconds of Lua's as nanoseconds, never rounded down: a timer that fires a
  * fraction of a nanosecond early finds that it is not due yet, for ever on a
  * virtual clock. */

@@ -20,7 +20,7 @@ static int to_boot(tide_host *host, const char *function, int nargs) {
 
 /* The message on the top of the stack becomes tide_last_error. */
 static int fail(tide_host *host, int error, int top) {
-  tide_host__set_error(host, luaL_tolstring(host->L, -1, NULL));
+  tide_host__set_error(host, tide_lua_text(host->L));
   lua_settop(host->L, top);
   return error;
 }
