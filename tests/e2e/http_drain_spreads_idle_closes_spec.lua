@@ -52,6 +52,7 @@ describe("idle_close_spread", function()
       tide.http.listen { port = tonumber(os.getenv "PORT"), idle_close_spread = "3s" }
     ]] }
     assert.equal(78, code)
-    assert.matches("app.lua:3: tide.http.listen: idle_close_spread 3s must be shorter than shutdown.drain, 2s", err, 1, true)
+    assert.matches("app.lua:3: tide.http.listen: idle_close_spread 3s must be shorter than "
+      .. "shutdown.drain, 2s", err, 1, true)
   end)
 end)
