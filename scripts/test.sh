@@ -34,7 +34,7 @@ BUILD_DIR=build-asan scripts/build.sh -DCMAKE_BUILD_TYPE=Debug \
   -DTIDE_ASAN=ON -DTIDE_UBSAN=ON
 
 step lint scripts/lint.sh
-[[ $# -gt 0 ]] || step fuzzing scripts/fuzz.sh 30
+[[ $# -gt 0 ]] || step fuzzing scripts/fuzz.sh --seed=1 30
 step "tests, sanitizer build" run_ctest build-asan "$@"
 step "tests, normal build" run_ctest build "$@"
 
