@@ -130,7 +130,7 @@ bool tide_listener_quiet(const tide_listener *listener, uint64_t since) {
 void tide_listener_report(const tide_listener *listener,
                           tide_drain_report *out) {
   *out = (tide_drain_report){
-      .draining = listener->draining,
+      .draining = listener->draining || listener->forcing,
       .served = listener->answered - listener->answered_before,
       .closed_idle = listener->closed_idle,
       .queued = listener->queued,

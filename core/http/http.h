@@ -159,7 +159,7 @@ typedef struct tide_forced {
 
 /* What a drain came to. */
 typedef struct tide_drain_report {
-  bool draining;            /* it has begun */
+  bool draining;            /* it has begun, or was skipped and forced */
   uint64_t served;          /* answers since the move to draining */
   uint64_t closed_idle;     /* idle connections closed */
   uint64_t queued;          /* clients in the accept queue when it was gated */

@@ -106,4 +106,24 @@ describe("a drain that takes too long", function()
     -- Nothing is waited for, but at most a second for a client that does not take its 503.
     assert.is_true(loop.now() - since < 1.2, "took " .. loop.now() - since)
   end)
+
+  it("names the requests that a second SIGINT breaks off before the drain", function()
+    local app = http_app.start { linger = "10s" }
+    local slow, stream = assert(http.connect(app.port)), assert(http.connect(app.port))
+    slow:send_request("GET", "/slow?ms=60000")
+    stream:send_request("GET", "/stream?ms=60000")
+    stream:read_response(0.3)
+    app:signal "INT"
+    app:wait_log { to = "draining" }
+    app:signal "INT"
+    assert.equal(503, assert(slow:read_response()).status)
+    assert.equal("ECONNRESET", stream:wait_close())
+    assert.equal(0, (app:wait()))
+    local paths = {}
+    for _, record in ipairs(app:find_logs { msg = "request aborted" }) do
+      paths[record.path] = record.reason
+    end
+    assert.same({ ["/slow"] = "forced by a second SIGINT", ["/stream"] = "stream grace" }, paths)
+    assert.equal(2, app:find_logs({ msg = "drained" })[1].forced)
+  end)
 end)

@@ -83,6 +83,19 @@ function M.drain(server)
   if not ok then task.sleep(0) end -- raises if the phase has ended
 end
 
+--- Ends what is there when the shutdown has not waited for it: it was cut short, or told to skip the
+--- drain.
+---@param servers moontide.Server[]
+---@param why string
+function M.break_off(servers, why)
+  for _, server in ipairs(servers) do
+    if http.counts(server.listener) > 0 then
+      http.force(server.listener, why)
+      report(server, core.clock.now())
+    end
+  end
+end
+
 ---@class moontide.DrainReport
 ---@field listener string
 ---@field served integer

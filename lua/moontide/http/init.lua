@@ -282,6 +282,12 @@ function M.drain_reports()
   return draining.reports(M.servers)
 end
 
+--- Ends the requests that no drain has waited for.
+---@param why string
+function M.break_off(why)
+  if #M.servers > 0 then draining.break_off(M.servers, why) end
+end
+
 --- Requests that the drains ended by force.
 ---@return integer
 function M.forced()

@@ -40,10 +40,13 @@ local function terminate(reason)
   local text = "the process shuts down: " .. tostring(reason)
   local background = package.loaded["moontide.background"]
   if background then background.scope:cancel(text) end
+  local http = package.loaded["moontide.http"]
   if config.get "shutdown.terminate_host" then
+    if http then
+      http.break_off(require("moontide.shutdown").forced or "the shutdown did not wait for it")
+    end
     end_scope(task.root, config.get "shutdown.terminate_drain", text)
   end
-  local http = package.loaded["moontide.http"]
   if http then http.manage_close() end
 end
 
