@@ -8,5 +8,8 @@ tide.config {
 
 tide.worker("outbox", { every = "1s", drain = "10s" }, function() tide.sleep("10ms") end)
 
-local server = tide.http.listen { name = "api", port = tonumber(os.getenv "PORT" or 8080) }
+-- The socket of orders.socket; without that unit the port.
+local server = tide.http.listen {
+  name = "api", fd = "api", host = "0.0.0.0", port = tonumber(os.getenv "PORT" or 8080),
+}
 server:get("/orders/:id", function(req) return { id = req.params.id } end)

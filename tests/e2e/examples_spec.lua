@@ -3,6 +3,7 @@
 local cjson = require "cjson"
 local http = require "support.http_client"
 local proc = require "support.process"
+local uv = require "luv"
 
 local examples = (os.getenv "MOONTIDE_SOURCE" or ".") .. "/examples/"
 
@@ -91,10 +92,23 @@ describe("examples/systemd", function()
     assert.equal("", out .. err)
   end)
 
-  it("takes over the listener that the socket unit names", function()
-    local name = unit("systemd/orders.socket", "FileDescriptorName")
-    local script = assert(proc.read_file(examples .. "systemd/app.lua"))
-    assert.matches(('listen %%{ name = "%s"'):format(name), script)
+  it("serves on the socket that the socket unit names", function()
+    local socket = uv.new_tcp()
+    assert(socket:bind("127.0.0.1", 0))
+    assert(socket:listen(128, function() end))
+    local port = socket:getsockname().port
+    local app = proc.start {
+      program = "/bin/sh", inherit = socket:fileno(), env = { PORT = port },
+      argv = { "-c", ("export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=%s; exec %s run %s"):format(
+        unit("systemd/orders.socket", "FileDescriptorName"), os.getenv "MOONTIDE",
+        examples .. "systemd/app.lua") },
+    }
+    socket:close()
+    app:wait_ready()
+    assert.same({}, app:find_logs { level = "warn" })
+    assert.equal(200, http.get(port, "/orders/7").status)
+    app:signal "TERM"
+    assert.equal(0, (app:wait()))
   end)
 end)
 

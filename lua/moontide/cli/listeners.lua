@@ -8,7 +8,10 @@ local ADDRESS = { name = true, host = true, port = true, path = true, fd = true 
 
 local function address(opts)
   if opts.path then return opts.path end
-  if opts.fd then return "inherited \"" .. opts.fd .. "\"" end
+  if opts.fd then
+    local inherited = "inherited \"" .. opts.fd .. "\""
+    return opts.port and ("%s, else port %d"):format(inherited, opts.port) or inherited
+  end
   local host = opts.host or "127.0.0.1"
   if host:find(":", 1, true) then host = "[" .. host .. "]" end
   return ("%s:%s"):format(host, opts.port == 0 and "any" or opts.port)

@@ -46,7 +46,7 @@ end
 
 local function for_core(opts)
   return {
-    name = opts.name, host = not (opts.path or opts.fd) and (opts.host or "127.0.0.1") or nil,
+    name = opts.name, host = opts.port and (opts.host or "127.0.0.1") or nil,
     port = opts.port, path = opts.path, backlog = opts.backlog, reuse_port = opts.reuseport,
     v6_only = opts.v6only, early = opts.accept == "early", reject_in_drain = opts.reject_in_drain,
   }
@@ -122,7 +122,7 @@ local function bind(server)
   limit_handlers(server)
   for _, part in ipairs(server.parts or {}) do part:open() end
   if not (takeover and takeover.adopt(server)) and server.opts.fd then
-    given.fd = options.inherited(server.opts.fd)
+    given.fd = options.inherited(server.opts)
   end
   http.configure(server.listener, given)
   must(http.bind(server.listener))
@@ -156,7 +156,9 @@ end
 ---@field v6only boolean|nil with host "::": no IPv4 clients
 ---@field port integer|nil 0: any free one
 ---@field path string|nil of a Unix socket
----@field fd string|nil name of an inherited socket
+---@field fd string|nil name of an inherited socket; the port beside it is opened where none is
+--- inherited, which is an error else
+---@field backlog integer|nil 1 to 65535; default limits.backlog
 ---@field reuseport boolean|nil other processes of this user may listen there, too
 ---@field accept "early"|"ready"|nil
 ---@field limits moontide.ListenLimits|nil

@@ -16,9 +16,9 @@ local OPTIONS = {
   cancel_on_disconnect = "boolean", idle_close_spread = "duration", linger_adaptive = "boolean",
 }
 
--- Places, of which a listener has one.
-local APART = { { "port", "path" }, { "port", "fd" }, { "path", "fd" }, { "host", "path" },
-  { "host", "fd" } }
+-- Places, of which a listener has one; but an inherited socket may have a port beside it, for where
+-- none is inherited.
+local APART = { { "port", "path" }, { "path", "fd" }, { "host", "path" }, { "host", "fd" } }
 -- What the kernel has room for (sun_path), without the zero.
 local LONGEST_PATH = 107
 
@@ -53,7 +53,8 @@ local function check_places(opts)
     error("tide.http.listen: one of port, path and fd says where to listen", 4)
   end
   for _, pair in ipairs(APART) do
-    if opts[pair[1]] ~= nil and opts[pair[2]] ~= nil then
+    local both = opts[pair[1]] ~= nil and opts[pair[2]] ~= nil
+    if both and not (pair[2] == "fd" and opts.port) then
       error(("tide.http.listen: %s and %s are two places; give each a listener of its own"):format(
         pair[1], pair[2]), 4)
     end
@@ -80,6 +81,12 @@ end
 function M.check(opts)
   if type(opts) ~= "table" then error("tide.http.listen: a table of options is wanted", 3) end
   check_types(opts)
+  for _, key in ipairs { "fd", "host" } do
+    if opts[key] == "" then error(("tide.http.listen: %s is empty"):format(key), 3) end
+  end
+  if opts.backlog and (opts.backlog < 1 or opts.backlog > 65535) then
+    error(("tide.http.listen: backlog %d is not between 1 and 65535"):format(opts.backlog), 3)
+  end
   if opts.port and (opts.port < 0 or opts.port > 65535) then
     error(("tide.http.listen: port %d is not between 0 and 65535"):format(opts.port), 3)
   end
@@ -90,14 +97,15 @@ function M.check(opts)
 end
 
 --- An inherited socket by its name (LISTEN_FDNAMES).
----@param name string
----@return integer fd
-function M.inherited(name)
-  local known = {}
+---@param opts moontide.ListenOptions
+---@return integer|nil fd nil: there is none, and they say where to listen then
+function M.inherited(opts)
+  local name, known = opts.fd, {}
   for _, entry in ipairs(core.notify.listen_fds()) do
     if entry.name == name then return entry.fd end
     known[#known + 1] = entry.name
   end
+  if opts.port then return nil end
   error(("tide.http.listen: no inherited socket is named %q (%s)"):format(name,
     #known > 0 and "there are " .. table.concat(known, ", ") or "none was inherited"), 0)
 end
