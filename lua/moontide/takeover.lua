@@ -212,6 +212,11 @@ local function try(server, entry, fit)
   return true
 end
 
+-- An inherited socket goes by its name, others are where the listener is declared.
+local function fit_of(opts, entry)
+  return opts.fd and (entry.inherited or not opts.port) and "name" or "address"
+end
+
 --- Gives a listener the socket that its name had, if it is at the declared address; else one that
 --- is exactly there, whatever its name was. False: it has to bind one.
 ---@param server moontide.Server
@@ -219,15 +224,16 @@ end
 ---@return boolean
 function M.adopt(server, manage)
   if not M.following then return false end
-  local named = server.opts.fd and "name" or "address"
+  local opts = server.opts
   for _, entry in ipairs(lent) do
     if entry.name == server.name and entry.manage == (manage or false)
-      and try(server, entry, named) then
+      and try(server, entry, fit_of(opts, entry)) then
       return true
     end
   end
   for _, entry in ipairs(lent) do
-    if not server.opts.fd and entry.manage == (manage or false) and try(server, entry, "exact") then
+    if (opts.port or opts.path) and entry.manage == (manage or false)
+      and try(server, entry, "exact") then
       return true
     end
   end

@@ -1,7 +1,9 @@
 -- What a service manager is told when one process follows another: which one is the service now,
 -- and nothing more from the old one, whose words would be taken for the service's end.
+local http = require "support.http_client"
 local proc = require "support.process"
 local takeover = require "support.takeover"
+local uv = require "luv"
 
 local APP = [[
 local tide = require "moontide"
@@ -71,14 +73,14 @@ describe("under systemd", function()
     manager:wait_stdout(("(%d MAINPID=%d)"):format(old.pid, old.pid))
   end)
 
-  it("hands on a socket of the manager's, which nobody ever closes for it", function()
-    local uv = require "luv"
+  -- `place`: where the listener says that it is.
+  local function hands_on(place)
     local socket = uv.new_tcp()
     assert(socket:bind("127.0.0.1", 0))
     assert(socket:listen(128, function() end))
     local port = socket:getsockname().port
     local path = service.dir .. "/app.lua"
-    proc.write_file(path, (APP:gsub('port = [^}]*', 'fd = "web" ')))
+    proc.write_file(path, (APP:gsub('port = [^}]*', place)))
     local command = ("export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web; exec %s %s"):format(
       os.getenv "MOONTIDE", path)
     local app = proc.start {
@@ -86,9 +88,10 @@ describe("under systemd", function()
       env = { MOONTIDE_MANAGE__PORT = service.manage_port, MOONTIDE_LOG__LEVEL = "debug" },
     }
     app:wait_log { msg = "control socket" }
-    local http = require "support.http_client"
     for _ = 1, 2 do
       local new = service:start { flags = { "--takeover" }, script = path }
+      local took = new:wait_log { msg = "socket taken over", listener = "api" }
+      assert.equal("127.0.0.1:" .. port, took.address)
       new:wait_log { msg = "taken over" }
       assert.equal(0, (app:wait()))
       app = new
@@ -99,5 +102,13 @@ describe("under systemd", function()
     local conn = assert(http.connect(port))
     conn:close()
     socket:close()
+  end
+
+  it("hands on a socket of the manager's, which nobody ever closes for it", function()
+    hands_on 'fd = "web" '
+  end)
+
+  it("hands on such a socket also where a port stands beside its name", function()
+    hands_on 'fd = "web", port = 0 '
   end)
 end)
