@@ -2,8 +2,8 @@
 ---
 ---     lua5.4 tests/bench/http.lua TOOLS CYCLES [PART...]    (scripts/bench.sh http does)
 ---
---- TOOLS holds what `ninja bench_tools` builds. PART is "handler", "pipelined", "health" or "idle";
---- default: all. $BENCH_SERVERS names those to compare ("moontide,nginx"); default: all there are.
+--- TOOLS holds what `ninja bench_tools` builds. PART is "handler", "pipelined", "pipelined-app",
+--- "health" or "idle"; default: all. $BENCH_SERVERS names those to compare ("moontide,nginx"); default: all there are.
 ---
 --- All servers are alive at once, on the first CPU, the client is on the second. Short windows
 --- follow each other, raw, X, raw, Y, raw, ...; a figure is a ratio of X to the mean of the windows
@@ -22,7 +22,9 @@ local CASES = {
   { key = "handler", path = "/orders/42", depth = 1, peers = true, bar = { "cpu", 1.15 },
     title = "handler with a path parameter, 30 routes, 3 middlewares, 50 connections, 8 headers" },
   { key = "pipelined", path = "/orders/42", depth = 16, peers = true, bar = { "rate", 0.75 },
-    title = "the same, 16 requests pipelined" },
+    app = "hello", title = "a plain Lua handler, 30 routes, 16 requests pipelined, 8 headers" },
+  { key = "pipelined-app", path = "/orders/42", depth = 16,
+    title = "the handler with a path parameter and 3 middlewares, 16 requests pipelined" },
   { key = "health", path = "/health/ready", depth = 1, bar = { "cpu", 1.05 },
     title = "/health/ready, answered without Lua" },
 }
@@ -39,8 +41,8 @@ local CASES = {
 local function window(server, case)
   local code, out, err = proc.run {
     program = "/usr/bin/taskset", timeout = 30, manage = false,
-    argv = { "-c", "1", TOOLS .. "/load", "-d", case.depth, "-t", WINDOW_MS, server.port, case.path,
-      table.unpack(server.pids) },
+    argv = { "-c", "1", TOOLS .. "/load", "-d", case.depth, "-t", WINDOW_MS, server.port,
+      server.path or case.path, table.unpack(server.pids) },
   }
   if code ~= 0 then error(("%s, %s: %s"):format(server.name, case.key, err), 0) end
   local answers, seconds, cpu, _, foreign = out:match "(%S+) (%S+) (%S+) (%S+) (%S+)"
@@ -92,6 +94,7 @@ local function spread(list)
 end
 
 local function verdict(case, found)
+  if not case.bar then return "" end
   local kind, bar = table.unpack(case.bar)
   local value = stats.median(found[kind])
   local met = kind == "cpu" and value <= bar or kind == "rate" and value >= bar
@@ -145,18 +148,24 @@ local function wanted_servers()
   return only
 end
 
-local function without_peers(list)
-  return { list[1], list[2] }
+-- The raw baseline, moontide with the app of the case, and, where they can be compared, the peers.
+local function servers_of(case, list)
+  local app, these = case.app or "orders", {}
+  for _, server in ipairs(list) do
+    local wanted = server.app == app or not server.app and (case.peers or server.key == "raw")
+    if wanted then these[#these + 1] = server end
+  end
+  return these
 end
 
 local function run(list, parts)
   for _, case in ipairs(CASES) do
     if not parts or parts[case.key] then
-      local these = case.peers and list or without_peers(list)
+      local these = servers_of(case, list)
       show(these, case, measure(these, case))
     end
   end
-  if not parts or parts.idle then idle(list) end
+  if not parts or parts.idle then idle(servers_of(CASES[1], list)) end
   if disturbed > 0 then
     print(("\n%d windows were disturbed by others in each of %d tries: measure again")
       :format(disturbed, TRIES))

@@ -52,8 +52,10 @@ local function known(tools)
   return {
     { name = "raw libuv+llhttp", key = "raw", there = true,
       command = function(port) return { tools .. "/raw", port } end },
-    { name = "moontide", key = "moontide", there = true,
+    { name = "moontide", key = "moontide", app = "orders", there = true,
       command = function() return { os.getenv "MOONTIDE", HERE .. "apps/orders.lua" } end },
+    { name = "moontide", key = "moontide", app = "hello", path = "/hello", there = true,
+      command = function() return { os.getenv "MOONTIDE", HERE .. "apps/hello.lua" } end },
     { name = "nginx, constant", key = "nginx", there = which "nginx" ~= nil,
       command = nginx [[return 200 "order 42";]] },
     { name = "nginx, Lua", key = "nginx-lua",
@@ -83,14 +85,16 @@ local function with_children(pid)
   end
 end
 
-local function answers(port)
-  local response = client.get(port, PATH, { timeout = 2 })
+local function answers(port, path)
+  local response = client.get(port, path, { timeout = 2 })
   return response and response.status == 200
 end
 
 ---@class bench.Server
 ---@field name string
 ---@field key string
+---@field app string|nil which of tests/bench/apps it runs
+---@field path string|nil what it is asked for, if not what the others are
 ---@field port integer
 ---@field pids integer[] of its processes
 
@@ -101,7 +105,7 @@ local function start(server)
   server.process = proc.start { program = "/usr/bin/taskset", argv = argv, env = env }
   server.port = env.PORT
   local ok, message = loop.try(function()
-    return answers(server.port) or not server.process:is_running()
+    return answers(server.port, server.path or PATH) or not server.process:is_running()
   end, 10)
   if not ok or not server.process:is_running() then
     error(("%s did not start: %s\n%s"):format(server.name, message or "it ended",
