@@ -336,7 +336,7 @@ describe("a shutdown", function()
 end)
 
 describe("a forced shutdown", function()
-  it("records what it broke off", function()
+  it("records and names what it broke off", function()
     local app = start { STORE = "sqlite:jobs.db" }
     local where = post(app, "/export?ms=60000", "k").headers.location
     app:signal "INT"
@@ -344,6 +344,9 @@ describe("a forced shutdown", function()
     app:signal "INT"
     app:wait()
     assert.is_true(app.exited_at - app.signalled_at < 5) -- not the job's minute
+    local named = app:find_logs { msg = "job interrupted" }
+    assert.same({ 1, where, "RUNNING", "api POST /export" },
+      { #named, "/export/" .. named[1].job, named[1].state, named[1].route })
     local after = start({ STORE = "sqlite:jobs.db", RUNS = app.runs_file }, app.dir)
     assert.equal("interrupted by shutdown", document(after, where).error)
   end)

@@ -83,8 +83,8 @@ function M.drain(server)
   if not ok then task.sleep(0) end -- raises if the phase has ended
 end
 
---- Ends what is there when the shutdown has not waited for it: it was cut short, or told to skip the
---- drain.
+--- Ends what is there when the shutdown has not waited for it: it was cut short, or told to skip
+--- the drain.
 ---@param servers moontide.Server[]
 ---@param why string
 function M.break_off(servers, why)

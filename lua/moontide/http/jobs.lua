@@ -306,7 +306,13 @@ end
 --- Ends what runs or waits: the shutdown's time is over.
 function Jobs:interrupt()
   self.interrupted = true
-  for _, entry in pairs(self.live) do self:stop(entry, INTERRUPTED) end
+  for _, entry in pairs(self.live) do
+    if not (entry.failure or entry.result or entry.stopped) then
+      write_log(2, "http", "job interrupted", "route", self.name, "job", entry.id, "state",
+        entry.state)
+    end
+    self:stop(entry, INTERRUPTED)
+  end
 end
 
 --- Lets the shutdown wait for the jobs. From when it waits no new one is taken; those that are not

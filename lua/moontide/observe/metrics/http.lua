@@ -31,7 +31,7 @@ end
 local function declare_work(metrics)
   local active = metrics.gauge("moontide_work_in_flight",
     "What a drain waits for: requests by listener, jobs by route.", { "kind" })
-  local total = metrics.counter("moontide_work_total", "What was ever begun of it.", { "kind" })
+  local total = metrics.counter("moontide_work_total", "What was ever taken up of it.", { "kind" })
   metrics.on_collect(function()
     for _, kind in ipairs(require("moontide.core.work").all()) do
       active:set(kind.active, { kind = kind.name })
