@@ -38,6 +38,15 @@ end)
 serve("/flood", function(stream)
   while stream:write(("x"):rep(65536)) do written = written + 1 end
 end)
+serve("/patient", function(stream) -- its client says nothing
+  local function poll(times)
+    for _ = 1, times do pcall(tide.timeout, 0.0005, stream.read, stream) end
+    collectgarbage()
+    return collectgarbage "count" * 1024
+  end
+  local before, times = poll(50), 1000
+  stream:write(("%d bytes\n"):format((poll(times) - before) // times))
+end)
 serve("/error", function(stream) stream:write "half" tide.sleep(0.05) error "broken" end)
 serve("/closer", function(stream)
   tide.spawn(function() tide.sleep(0.05) stream:close() end)
@@ -98,6 +107,12 @@ describe("res:upgrade", function()
     conn:half_close()
     loop.wait(function() return conn.closed end, 10)
     assert.matches("more<eof>$", conn.buffer)
+  end)
+
+  it("keeps nothing of reads that gave up", function()
+    local conn = upgrade(start(), "/patient")
+    wait_for(conn, " bytes\n")
+    assert.is_true(tonumber(conn.buffer:match "^(-?%d+)") < 40, conn.buffer) -- a waiter has more
   end)
 
   it("reads as many bytes as are asked for, and gives what is left at the end", function()

@@ -21,8 +21,10 @@ local waiters = {}
 ---@return string|nil why nothing more can be read or written
 function M.wait(x, what)
   local slot = slot_of(x)
-  local waiter = task.waiter(what)
-  waiter.behind = waiters[slot]
+  local waiter, behind = task.waiter(what), waiters[slot]
+  -- Those who gave up (a timeout around a read, again and again) leave their waiters here.
+  while behind and not behind:is_waited_for() do behind = behind.behind end
+  waiter.behind = behind
   waiters[slot] = waiter
   return waiter:wait()
 end

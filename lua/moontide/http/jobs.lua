@@ -161,12 +161,15 @@ local function start(self, entry)
   }, body, self, entry)
 end
 
+--- Begins those of the queue that may run by now.
 function Jobs:start_next()
   while self.running < self.parallel and #self.queue > 0 do
     start(self, table.remove(self.queue, 1))
   end
 end
 
+--- Lets a job whose record is made wait for its turn.
+---@param entry table of `live`
 function Jobs:enqueue(entry)
   if entry.stopped then return end -- while its record was made
   if self.interrupted then return self:stop(entry, INTERRUPTED) end

@@ -15,17 +15,23 @@ Pending.__index = Pending
 
 local M = {}
 
---- @param name string for the shutdown's records: "jobs:api POST /export"
+---@param name string for the shutdown's records: "jobs:api POST /export"
+---@return moontide.Pending
 function M.new(name)
   return setmetatable({ name = name, items = {}, n = 0, source = work.source(name) }, Pending)
 end
 
+--- Something begins that a shutdown is to wait for.
+---@param id string
+---@param item table
 function Pending:add(id, item)
   self.items[id] = item
   self.n = self.n + 1
   self.source:begin()
 end
 
+--- It is over; again harmless.
+---@param id string
 function Pending:remove(id)
   if self.items[id] == nil then return end
   self.items[id] = nil

@@ -56,6 +56,12 @@ function Waiter:fail(err)
   return settle(self)
 end
 
+--- Whether a task waits for it right now; not one that was cancelled meanwhile.
+---@return boolean
+function Waiter:is_waited_for()
+  return self.task ~= nil and not self.settled and stands_at(self.task, self)
+end
+
 --- Suspends the running task until wake or fail.
 ---@async
 ---@return any ... what wake was given
