@@ -3,7 +3,8 @@
 ---     lua5.4 tests/bench/http.lua TOOLS CYCLES [PART...]    (scripts/bench.sh http does)
 ---
 --- TOOLS holds what `ninja bench_tools` builds. PART is "handler", "pipelined", "pipelined-app",
---- "health" or "idle"; default: all. $BENCH_SERVERS names those to compare ("moontide,nginx"); default: all there are.
+--- "health" or "idle"; default: all. $BENCH_SERVERS names those to compare ("moontide,nginx");
+--- default: all there are.
 ---
 --- All servers are alive at once, on the first CPU, the client is on the second. Short windows
 --- follow each other, raw, X, raw, Y, raw, ...; a figure is a ratio of X to the mean of the windows

@@ -1,5 +1,5 @@
---- 30 routes and one plain Lua handler: no middleware, no parameter. What is measured is the way from
---- the bytes to a handler in its own coroutine, and back.
+--- 30 routes and one plain Lua handler: no middleware, no parameter. What is measured is the way
+--- from the bytes to a handler in its own coroutine, and back.
 local tide = require "moontide"
 
 tide.config {
