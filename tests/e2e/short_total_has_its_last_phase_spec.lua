@@ -16,7 +16,8 @@ describe("a short total", function()
     }
     assert.equal(0, (app:wait(10)), app:stderr())
     assert.equal("last\n", app:stdout())
-    assert.is_true(app.exited_at - app.started_at < 2.5)
+    -- Exit 0 says that the total was kept; this, that nothing else took the time.
+    assert.is_true(app.exited_at - app.started_at < 5)
     app:wait_log { level = "warn", task = "stubborn" }
   end)
 end)
