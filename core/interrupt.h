@@ -59,7 +59,6 @@ void tide_interrupt_unbind(lua_State *L);
 typedef struct tide_slice {
   tide_frame frame;
   struct tide_slice *outer;
-  tide_frame *outer_top;
   uint64_t id;
   uint64_t deadline;
   uint64_t raised_at; /* the first raise */

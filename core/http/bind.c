@@ -163,11 +163,8 @@ static int bind_unix(tide_listener *listener, char *error, size_t size) {
 }
 
 static int adopt(tide_listener *listener, char *error, size_t size) {
-  int accepting = 0;
-  socklen_t length = sizeof accepting;
   int fd = listener->options.fd;
-  if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepting, &length) != 0 ||
-      !accepting) {
+  if (!tide_listener__accepts(fd)) {
     snprintf(error, size,
              "listener \"%s\": inherited fd %d is not a listening socket",
              listener->options.name, fd);

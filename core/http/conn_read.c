@@ -279,6 +279,11 @@ void tide_conn__process(tide_conn *conn) {
   check_eof(conn);
 }
 
+static void read_stop(tide_conn *conn) {
+  uv_read_stop(&conn->io.stream);
+  conn->reading = false;
+}
+
 void tide_conn__take(tide_conn *conn, const char *data, size_t length) {
   if (conn->state == TIDE_CONN_FIN) {
     conn->unread_seen = true;
@@ -296,7 +301,7 @@ void tide_conn__take(tide_conn *conn, const char *data, size_t length) {
   }
   if (conn->state != TIDE_CONN_CLOSED &&
       conn->pending_length >= TIDE_HIGH_WATER) {
-    tide_conn__read_stop(conn);
+    read_stop(conn);
     tide_conn__rest(conn);
   }
 }
@@ -319,7 +324,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf) {
     return;
   }
   conn->eof = true;
-  tide_conn__read_stop(conn);
+  read_stop(conn);
   check_eof(conn);
   tide_conn__rest(conn);
 }
@@ -330,9 +335,4 @@ int tide_conn__read_start(tide_conn *conn) {
   int error = uv_read_start(&conn->io.stream, on_alloc, on_read);
   conn->reading = error == 0;
   return error;
-}
-
-void tide_conn__read_stop(tide_conn *conn) {
-  uv_read_stop(&conn->io.stream);
-  conn->reading = false;
 }

@@ -34,7 +34,7 @@ bool tide_listener_lend(const tide_listener *listener, tide_handover *out) {
   return true;
 }
 
-static bool is_listening(int fd) {
+bool tide_listener__accepts(int fd) {
   int accepting = 0;
   socklen_t length = sizeof accepting;
   return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepting, &length) == 0 &&
@@ -92,7 +92,7 @@ static bool fits(const tide_listener *listener, int fd, tide_fit fit) {
   socklen_t length = sizeof has;
   const char *path = listener->options.path;
   memset(&has, 0, sizeof has);
-  if (!is_listening(fd) || getsockname(fd, &has.any, &length) != 0)
+  if (!tide_listener__accepts(fd) || getsockname(fd, &has.any, &length) != 0)
     return false;
   if (fit == TIDE_FIT_NAME)
     return true;

@@ -311,7 +311,6 @@ bool tide_conn__look(tide_conn *conn);
 
 /* conn_read.c */
 int tide_conn__read_start(tide_conn *conn);
-void tide_conn__read_stop(tide_conn *conn);
 /* Parses what is pending, and goes on with the next request. */
 void tide_conn__process(tide_conn *conn);
 
@@ -420,6 +419,8 @@ void tide_listener__free(tide_listener *listener);
 
 /* handover.c: whether the queue of its socket is somebody else's. */
 bool tide_listener__is_foreign(const tide_listener *listener);
+/* Whether a descriptor is a socket that listens. */
+bool tide_listener__accepts(int fd);
 /* bind.c: removes the path of a Unix socket, if it still is ours. */
 void tide_listener__unlink(tide_listener *listener);
 /* The addresses that the options ask for; a negative libuv error, with a

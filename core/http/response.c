@@ -203,16 +203,9 @@ static char *put_framing(char *at, const tide_answer *answer,
     return PUT(at, "Content-Length: 0\r\n");
   if (!tide_status_has_body(answer->status))
     return at;
-  if (!facts->streaming) {
+  if (answer->sized || !facts->streaming) {
     at = PUT(at, "Content-Length: ");
     at = put_number(at, answer->sized ? answer->size : answer->length);
-    if (!facts->head_request)
-      *framing = TIDE_FRAMING_LENGTH;
-    return PUT(at, "\r\n");
-  }
-  if (answer->sized) {
-    at = PUT(at, "Content-Length: ");
-    at = put_number(at, answer->size);
     if (!facts->head_request)
       *framing = TIDE_FRAMING_LENGTH;
     return PUT(at, "\r\n");

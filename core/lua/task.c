@@ -165,7 +165,7 @@ static bool is_timed(lua_State *L, int opts) {
 }
 
 /* start(scope, opts, fn, ...) -> task */
-int tide_task_start(lua_State *L) {
+static int start(lua_State *L) {
   double deadline, timeout;
   bool timed;
   tide_task *t;
@@ -240,11 +240,8 @@ static int members(lua_State *L) {
 }
 
 const luaL_Reg tide_task_spawn_functions[] = {
-    {"spawn", spawn},
-    {"start", tide_task_start},
-    {"new_scope", new_scope},
-    {"members", members},
-    {NULL, NULL},
+    {"spawn", spawn},     {"start", start}, {"new_scope", new_scope},
+    {"members", members}, {NULL, NULL},
 };
 
 /* ---- the room --------------------------------------------------------- */
@@ -289,7 +286,9 @@ static tide_sched *push_sched(lua_State *L, tide_host *host) {
   return s;
 }
 
-void tide_task_functions(lua_State *L, int up, const luaL_Reg *functions) {
+/* Makes the functions of one file, over the upvalues above, in the table on the
+ * top of the stack. `up` is the index of the first of the six. */
+static void add_functions(lua_State *L, int up, const luaL_Reg *functions) {
   int i;
   for (i = 0; i < UP_SCOPE; i++)
     lua_pushvalue(L, up + i);
@@ -315,7 +314,7 @@ static void keep_for_c(lua_State *L, tide_sched *s, int up) {
   int *slots[] = {&s->due_fn, &s->ready_fn, &s->outlived_fn};
   size_t i;
   lua_newtable(L);
-  tide_task_functions(L, up, functions);
+  add_functions(L, up, functions);
   for (i = 0; i < sizeof slots / sizeof *slots; i++) {
     lua_getfield(L, -1, functions[i].name);
     *slots[i] = luaL_ref(L, LUA_REGISTRYINDEX);
@@ -346,11 +345,11 @@ void tide_lua_open_task(lua_State *L, tide_host *host) {
   lua_newtable(L); /* the metatable of tasks */
   lua_newtable(L); /* the metatable of scopes */
   lua_newtable(L);
-  tide_task_functions(L, up, own);
-  tide_task_functions(L, up, tide_task_spawn_functions);
-  tide_task_functions(L, up, tide_task_wait_functions);
-  tide_task_functions(L, up, tide_task_end_functions);
-  tide_task_functions(L, up, tide_task_run_functions);
+  add_functions(L, up, own);
+  add_functions(L, up, tide_task_spawn_functions);
+  add_functions(L, up, tide_task_wait_functions);
+  add_functions(L, up, tide_task_end_functions);
+  add_functions(L, up, tide_task_run_functions);
   tide_task_open_fields(L, up);
   push_sleep(L, up + UP_POLICY - 1);
   keep_for_c(L, s, up);

@@ -156,10 +156,6 @@ static inline void tide_push_policy(lua_State *L, int which) {
   lua_rawgeti(L, lua_upvalueindex(UP_POLICY), which);
 }
 
-/* Makes the functions of one file, over the upvalues above, in the table on the
- * top of the stack. `up` is the index of the first of the six. */
-void tide_task_functions(lua_State *L, int up, const luaL_Reg *functions);
-
 /* task.c: tasks and scopes */
 
 tide_task *tide_check_task(lua_State *L, int index);
@@ -170,13 +166,11 @@ void tide_task_list(tide_sched *s, tide_task *t);
 /* Frees its place, so that it lives on by its handles only. */
 void tide_task_release(lua_State *L, tide_sched *s, tide_task *t);
 void tide_task_append(tide_sched *s, tide_task *t);
-int tide_task_start(lua_State *L);
 extern const luaL_Reg tide_task_spawn_functions[];
 
 /* task_fields.c: what Lua sees of both */
 void tide_task_open_fields(lua_State *L, int up);
 const char *tide_outcome_name(const tide_task *t);
-void tide_task_push_at(lua_State *L, int index, const tide_task *t);
 
 /* task_wait.c: suspending, waking, the clock */
 void tide_task_arm(lua_State *L, tide_sched *s, int index, tide_task *t);
@@ -193,7 +187,6 @@ void tide_task_settle(lua_State *L, tide_sched *s, int index, tide_task *t,
 extern const luaL_Reg tide_task_end_functions[];
 
 /* task_run.c: slices and the pump */
-void tide_thread_drop(lua_State *L, tide_sched *s, tide_task *t);
 void tide_thread_take(lua_State *L, tide_sched *s, tide_task *t);
 void tide_thread_give_back(tide_sched *s, tide_task *t);
 /* The message handler at the base of each task. */

@@ -121,7 +121,7 @@ static void push_other(lua_State *L, const tide_task *t, const char *key) {
   lua_remove(L, -2);
 }
 
-void tide_task_push_at(lua_State *L, int index, const tide_task *t) {
+static void push_at(lua_State *L, int index, const tide_task *t) {
   if (t->state == TASK_WAITS) {
     lua_pushvalue(t->co, -1);
     lua_xmove(t->co, L, 1);
@@ -152,7 +152,7 @@ static int index_task(lua_State *L) {
   case METHOD:
     return 1;
   case KEY_AT:
-    tide_task_push_at(L, 1, t);
+    push_at(L, 1, t);
     return 1;
   case KEY_BODY:
     push_body(L, t);

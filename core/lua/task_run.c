@@ -60,7 +60,7 @@ void tide_thread_give_back(tide_sched *s, tide_task *t) {
   t->co = NULL;
 }
 
-void tide_thread_drop(lua_State *L, tide_sched *s, tide_task *t) {
+static void thread_drop(lua_State *L, tide_sched *s, tide_task *t) {
   if (t->co == NULL)
     return;
   s->threads[t->thread - 1] = NULL;
@@ -151,7 +151,7 @@ static void keep_results(lua_State *L, tide_sched *s, int index, tide_task *t,
   if (s->thread_free < POOL)
     tide_thread_give_back(s, t);
   else
-    tide_thread_drop(L, s, t);
+    thread_drop(L, s, t);
 }
 
 /* It ended neither in an await nor with its function's return: it raised, its
@@ -364,7 +364,7 @@ static int close_task(lua_State *L) {
   lua_pushboolean(L, status == LUA_OK);
   if (status != LUA_OK)
     lua_xmove(t->co, L, 1);
-  tide_thread_drop(L, s, t);
+  thread_drop(L, s, t);
   return lua_gettop(L) - 1;
 }
 

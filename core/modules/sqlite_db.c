@@ -66,7 +66,8 @@ int tide_sqlite_db_open(tide_sqlite_db **out, const tide_sqlite_lib *lib,
   return SQLITE_OK;
 }
 
-void tide_sqlite_db_close(tide_sqlite_db *db) {
+/* Again harmless. */
+static void close_handle(tide_sqlite_db *db) {
   for (int i = 0; i < db->statement_count; i++) {
     db->lib->finalize(db->statements[i].prepared);
     free(db->statements[i].sql);
@@ -80,7 +81,7 @@ void tide_sqlite_db_close(tide_sqlite_db *db) {
 void tide_sqlite_db_free(tide_sqlite_db *db) {
   if (db == NULL)
     return;
-  tide_sqlite_db_close(db);
+  close_handle(db);
   free(db);
 }
 
@@ -226,7 +227,7 @@ static void step_all(tide_sqlite_db *db, sqlite3_stmt *statement,
 void tide_sqlite_db_run(tide_sqlite_db *db, tide_sqlite_request *request) {
   sqlite3_stmt *statement, *loose;
   if (request->sql == NULL) {
-    tide_sqlite_db_close(db);
+    close_handle(db);
     return;
   }
   if (db->handle == NULL) {

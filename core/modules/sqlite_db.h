@@ -49,8 +49,6 @@ void tide_sqlite_db_run(tide_sqlite_db *db, tide_sqlite_request *request);
  * together, so that many at once cost one wait for the disk; each still fails
  * or succeeds by itself, unless the whole cannot be written. */
 void tide_sqlite_db_run_all(tide_sqlite_db *db, tide_sqlite_request *first);
-/* Again harmless. */
-void tide_sqlite_db_close(tide_sqlite_db *db);
 void tide_sqlite_db_free(tide_sqlite_db *db);
 
 /* Frees it with all it holds. */

@@ -69,32 +69,6 @@ static void a_request_on_its_way_to_an_idle_connection_is_served(void **state) {
   close(fd);
 }
 
-static void the_accept_queue_is_served(void **state) {
-  int fds[50];
-  (void)state;
-  for (int i = 0; i < 50; i++) {
-    fds[i] = client();
-    say(fds[i], GET("/hello"));
-  }
-  drain_now();
-  for (int i = 0; i < 50; i++) {
-    hear(fds[i], NULL);
-    assert_heard("200 OK");
-    assert_heard("hello<eof>");
-    close(fds[i]);
-  }
-  WAIT(f.drained);
-  assert_int_equal(f.started, 50);
-}
-
-static void nobody_can_connect_after_unbind(void **state) {
-  (void)state;
-  tide_listener_unbind(f.listener);
-  WAIT(f.unbound);
-  assert_int_equal(client(), -1);
-  assert_int_equal(errno, ECONNREFUSED);
-}
-
 static void a_silent_connection_is_waited_for_while_young(void **state) {
   int fd = client();
   (void)state;
@@ -257,8 +231,6 @@ int main(void) {
       TEST(lingering_serves_and_says_close),
       TEST(idle_connections_get_a_fin),
       TEST(a_request_on_its_way_to_an_idle_connection_is_served),
-      TEST(the_accept_queue_is_served),
-      TEST(nobody_can_connect_after_unbind),
       TEST(a_silent_connection_is_waited_for_while_young),
       TEST(a_silent_connection_that_speaks_is_served),
       TEST(half_a_head_has_five_seconds),
