@@ -7,6 +7,7 @@ local failure = require "moontide.lazy" "moontide.pipeline.failure"
 local registry = require "moontide.pipeline.registry"
 local site = require "moontide.site"
 local suggest = require "moontide.lazy" "moontide.suggest"
+local task_faults = require "moontide.lazy" "moontide.pipeline.task_faults"
 
 local M = {}
 
@@ -103,36 +104,9 @@ local function check_name(self, tasks, name)
   end
 end
 
--- The name of a task that comes round to itself by `after`, or nil.
-local function circle(tasks, entry)
-  local seen, at = {}, entry
-  while at and at.after do
-    if seen[at] then return at.name end
-    seen[at] = true
-    at = tasks.by_name[at.after]
-  end
-end
-
--- What is wrong with an entry's `after` or `skip_on`, or nil.
-local function fault_of(tasks, entry)
-  if entry.after and not tasks.by_name[entry.after] then
-    local known = {}
-    for other in tasks:each() do known[#known + 1] = other.name end
-    return ": " .. suggest.unknown("task", entry.after, known)
-  elseif entry.after and circle(tasks, entry) == entry.name then
-    return " waits for itself through after"
-  end
-  for _, kind in ipairs(entry.skip_on or {}) do
-    local reasons = require "moontide.reason"
-    if not reasons.kinds[kind] then
-      return ": skip_on: " .. suggest.unknown("reason", kind, reasons.names())
-    end
-  end
-end
-
 -- What is added to a sealed pipeline is checked at once; the names it gives must be there by now.
 local function refuse_fault(handle, what)
-  local fault = fault_of(handle.phase, handle.entry)
+  local fault = task_faults.of(handle.phase, handle.entry)
   if not fault then return end
   handle:cancel()
   site.fail(what .. fault)
@@ -177,7 +151,7 @@ function Pipeline:task_errors()
   for _, name in ipairs(self.names) do
     local tasks = self.tasks[name]
     for entry in tasks:each() do
-      local fault = (entry.after or entry.skip_on) and fault_of(tasks, entry)
+      local fault = (entry.after or entry.skip_on) and task_faults.of(tasks, entry)
       if fault then
         local where = require("moontide.pipeline.task_run").site(entry)
         errors[#errors + 1] = ("%s: task %q of phase %s%s"):format(where, entry.name, name, fault)
