@@ -120,15 +120,11 @@ static int watch(tide_control *control, int fd) {
 
 /* Under the lock. */
 static int bind_there(tide_control *control, char *why, size_t size) {
-  struct stat st;
   int code = tide_unix_make_way(&control->at, why, size);
   int fd = code == 0 ? open_socket(&control->at) : code;
   if (fd < 0)
     return fd;
-  if (stat(control->at.sun_path, &st) == 0) {
-    control->inode = st.st_ino;
-    control->device = st.st_dev;
-  }
+  tide_unix_note(control->at.sun_path, &control->inode, &control->device);
   code = watch(control, fd);
   if (code != 0) {
     tide_control__unlink(control);
@@ -162,9 +158,7 @@ int tide_control_listen(tide_control *control, const char *directory,
 
 /* As long as the socket is open, no other file can get its inode. */
 void tide_control__unlink(tide_control *control) {
-  struct stat st;
-  if (control->inode != 0 && stat(control->at.sun_path, &st) == 0 &&
-      st.st_ino == control->inode && st.st_dev == control->device)
+  if (tide_unix_is_still(control->at.sun_path, control->inode, control->device))
     unlink(control->at.sun_path);
   control->inode = 0;
 }

@@ -1,7 +1,6 @@
 #include "unix_path.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -100,4 +99,17 @@ int tide_unix_make_way(const struct sockaddr_un *address, char *why,
   }
   unlink(path);
   return 0;
+}
+
+void tide_unix_note(const char *path, uint64_t *inode, uint64_t *device) {
+  struct stat st;
+  bool found = stat(path, &st) == 0;
+  *inode = found ? st.st_ino : 0;
+  *device = found ? st.st_dev : 0;
+}
+
+bool tide_unix_is_still(const char *path, uint64_t inode, uint64_t device) {
+  struct stat st;
+  return inode != 0 && stat(path, &st) == 0 && st.st_ino == inode &&
+         st.st_dev == device;
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -138,7 +137,6 @@ static int bind_tcp(tide_listener *listener, char *error, size_t size) {
 static int bind_unix(tide_listener *listener, char *error, size_t size) {
   const char *path = listener->options.path;
   struct sockaddr_un address;
-  struct stat st;
   char why[160] = "";
   int code = tide_unix_address(path, &address, why, sizeof why);
   if (code == 0)
@@ -155,10 +153,7 @@ static int bind_unix(tide_listener *listener, char *error, size_t size) {
     return complain(listener, error, size, path, "", code);
   }
   listener->fd = fd;
-  if (stat(path, &st) == 0) {
-    listener->inode = st.st_ino;
-    listener->device = st.st_dev;
-  }
+  tide_unix_note(path, &listener->inode, &listener->device);
   return 0;
 }
 
@@ -195,14 +190,11 @@ int tide_listener_bind(tide_listener *listener, char *error, size_t size) {
 }
 
 void tide_listener__unlink(tide_listener *listener) {
-  struct stat st;
   const char *path = listener->options.path;
-  if (path == NULL || listener->inode == 0 ||
-      tide_listener__is_foreign(listener))
+  if (path == NULL || tide_listener__is_foreign(listener))
     return;
   /* A successor may have bound the path by now: then it is not ours. */
-  if (stat(path, &st) == 0 && st.st_ino == listener->inode &&
-      st.st_dev == listener->device)
+  if (tide_unix_is_still(path, listener->inode, listener->device))
     unlink(path);
   listener->inode = 0; /* the number may be a successor's in a moment */
 }

@@ -8,9 +8,9 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
+#include "../unix_path.h"
 #include "internal.h"
 
 typedef union any_address {
@@ -105,11 +105,9 @@ static bool fits(const tide_listener *listener, int fd, tide_fit fit) {
  * connect, and the listener had better bind the path anew. */
 static bool is_reachable(const tide_listener *listener,
                          const tide_handover *given) {
-  struct stat st;
-  if (listener->options.path == NULL || given->inode == 0)
-    return true;
-  return stat(listener->options.path, &st) == 0 && st.st_ino == given->inode &&
-         st.st_dev == given->device;
+  const char *path = listener->options.path;
+  return path == NULL || given->inode == 0 ||
+         tide_unix_is_still(path, given->inode, given->device);
 }
 
 bool tide_listener_adopt(tide_listener *listener, const tide_handover *given,

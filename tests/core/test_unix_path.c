@@ -116,6 +116,24 @@ static void another_file_stays(void **state) {
   assert_true(exists());
 }
 
+static void a_later_file_of_the_name_is_another(void **state) {
+  uint64_t inode, device;
+  (void)state;
+  tide_unix_note(address.sun_path, &inode, &device);
+  assert_int_equal(inode, 0);
+  assert_false(tide_unix_is_still(address.sun_path, inode, device));
+  int first = bound();
+  tide_unix_note(address.sun_path, &inode, &device);
+  assert_true(tide_unix_is_still(address.sun_path, inode, device));
+  assert_false(tide_unix_is_still(address.sun_path, inode, device + 1));
+  unlink(address.sun_path);
+  assert_false(tide_unix_is_still(address.sun_path, inode, device));
+  int second = bound(); /* the first is open, and keeps its number */
+  assert_false(tide_unix_is_still(address.sun_path, inode, device));
+  close(first);
+  close(second);
+}
+
 static void a_path_is_never_cut_off(void **state) {
   struct sockaddr_un other;
   char path[sizeof other.sun_path + 1];
@@ -142,6 +160,7 @@ int main(void) {
       T(one_with_a_full_queue_stays),
       T(one_that_does_not_listen_yet_stays),
       T(another_file_stays),
+      T(a_later_file_of_the_name_is_another),
       T(a_path_is_never_cut_off),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
