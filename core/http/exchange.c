@@ -267,6 +267,8 @@ static bool admit_route(tide_exchange *exchange) {
   tide_request *request = &exchange->request;
   const tide_route *route = exchange->match.route;
   if (route == NULL) {
+    if (tide_health__knows(exchange))
+      exchange->match.allow |= (uint64_t)1 << HTTP_GET;
     if (exchange->match.allow != 0)
       not_allowed(exchange);
     else

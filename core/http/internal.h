@@ -454,8 +454,10 @@ void tide_force__note(tide_conn *conn, const char *why);
  * whose handshake is under way among them; -1: unknown. */
 int tide_pending__count(int socket, bool is_v6);
 
-/* health.c: answers /health*; false: not one of its paths. */
+/* probe.c: answers /health*; false: not one of its paths, or not asked for. */
 bool tide_health__answer(tide_exchange *exchange);
+/* Whether it is one of its paths, whatever the method. */
+bool tide_health__knows(const tide_exchange *exchange);
 
 /* http.c */
 uint64_t tide_http__now(const tide_http *http);

@@ -72,6 +72,14 @@ static void answer_startup(tide_exchange *exchange) {
     answer(exchange, 503, no, sizeof no - 1);
 }
 
+bool tide_health__knows(const tide_exchange *exchange) {
+  const tide_request *request = &exchange->request;
+  return exchange->conn->listener->options.health &&
+         (path_is(request, "/health") || path_is(request, "/health/live") ||
+          path_is(request, "/health/startup") ||
+          path_is(request, "/health/ready"));
+}
+
 bool tide_health__answer(tide_exchange *exchange) {
   static const char alive[] = "{\"status\":\"alive\"}\n";
   const tide_listener *listener = exchange->conn->listener;

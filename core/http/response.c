@@ -203,6 +203,8 @@ static char *put_framing(char *at, const tide_answer *answer,
     return PUT(at, "Content-Length: 0\r\n");
   if (!tide_status_has_body(answer->status))
     return at;
+  if (facts->head_request && !answer->sized && answer->length == 0)
+    return at; /* a handler of HEAD has no body: that says nothing of GET's */
   if (answer->sized || !facts->streaming) {
     at = PUT(at, "Content-Length: ");
     at = put_number(at, answer->sized ? answer->size : answer->length);

@@ -136,8 +136,18 @@ static void probes_are_not_in_flight(void **state) {
   ask(GET("/hello"), "Unavailable");
   assert_heard("HTTP/1.1 503");
   assert_not_heard("Connection: close");
-  ask("POST /health HTTP/1.1\r\nHost: a\r\n\r\n", "Not Found");
-  assert_heard("404");
+}
+
+static void another_method_is_not_allowed(void **state) {
+  (void)state;
+  become_ready();
+  ask("POST /health HTTP/1.1\r\nHost: a\r\n\r\n", "Allowed");
+  assert_heard("HTTP/1.1 405");
+  assert_heard("Allow: GET, HEAD\r\n");
+  ask("OPTIONS /health/ready HTTP/1.1\r\nHost: a\r\n\r\n", "Allowed");
+  assert_heard("HTTP/1.1 405");
+  ask("POST /healthy HTTP/1.1\r\nHost: a\r\n\r\n", "Found");
+  assert_heard("HTTP/1.1 404");
 }
 
 #define TEST(name)                                                             \
@@ -153,6 +163,7 @@ int main(void) {
       TEST(names_are_escaped),
       TEST(many_checks_fit),
       TEST(probes_are_not_in_flight),
+      TEST(another_method_is_not_allowed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,9 @@ static unsigned expected_fields(const tide_answer *a,
   }
   bool body = tide_status_has_body(a->status);
   n += body && a->type != NULL && !typed;
-  bool known = !facts->streaming || a->sized;
+  bool known = facts->head_request && !facts->streaming
+                   ? a->sized || a->length > 0
+                   : !facts->streaming || a->sized;
   n += a->status == 205 ||
        (body && (known || !(facts->http_1_0 || facts->head_request)));
   if (facts->close || facts->idle == NULL)
