@@ -268,7 +268,12 @@ int tide_start(tide_host *host) {
   return tide_lua_start(host);
 }
 
+/* When Lua itself has failed, nobody has said so to those who look at the
+ * state. */
 void tide_host__stop(tide_host *host, int code) {
+  if (tide_host_state(host) == TIDE_READY)
+    tide_lifecycle_move(&host->lifecycle, TIDE_DRAINING);
+  tide_lifecycle_move(&host->lifecycle, TIDE_STOPPED);
   host->exit_code = code;
   host->stopped = true;
   uv_stop(host->loop); /* also ends a poll that is about to begin */
@@ -311,12 +316,21 @@ int tide_run(tide_host *host) {
   return host->exit_code;
 }
 
+/* What is called from here is outside of all protected calls, also where Lua
+ * has asked for the turn. */
+void tide_host__run_loop(tide_host *host, uv_run_mode mode) {
+  int around = host->memory.guarded;
+  host->memory.guarded = 0;
+  host->running = true;
+  uv_run(host->loop, mode);
+  host->running = false;
+  host->memory.guarded = around;
+}
+
 bool tide_host__turn(tide_host *host, bool block) {
   if (host->running)
     return false;
-  host->running = true;
-  uv_run(host->loop, block ? UV_RUN_ONCE : UV_RUN_NOWAIT);
-  host->running = false;
+  tide_host__run_loop(host, block ? UV_RUN_ONCE : UV_RUN_NOWAIT);
   return true;
 }
 

@@ -141,6 +141,8 @@ int tide_host__check(const tide_host *host);
 int tide_host__watch(tide_host *host);
 /* Opens the signals room if it is not open yet. */
 int tide_host__open_signals(tide_host *host);
+/* Runs the loop; whoever calls has seen that it does not run already. */
+void tide_host__run_loop(tide_host *host, uv_run_mode mode);
 /* One loop turn, blocking or not. False inside another. */
 bool tide_host__turn(tide_host *host, bool block);
 /* Runs Lua's queue until it is empty (for a virtual clock). False when it does

@@ -31,7 +31,9 @@ static bool call(tide_host *host, int nargs, int nresults, uint64_t deadline) {
   else if (deadline == TIDE_ENTER_UNBOUNDED)
     deadline = 0;
   tide_slice_enter(host->interrupt, &slice, L, deadline);
+  host->memory.guarded++;
   rc = lua_pcall(L, nargs, nresults, handler);
+  host->memory.guarded--;
   tide_slice_leave(host->interrupt, &slice);
   lua_remove(L, handler);
   return rc == LUA_OK;

@@ -124,7 +124,8 @@ typedef struct tide_options {
   void *alloc_arg;
   /* Most bytes that an own Lua state may have; 0: no limit. What would go above
    * fails with "not enough memory": a task fails with that, and the pipeline
-   * goes on. Not with `lua`. At least 2 MiB, else TIDE_EINVAL. */
+   * goes on. Not with `lua`. At least 2 MiB, else TIDE_EINVAL. It holds inside
+   * of protected calls; what is pushed outside of one is counted only. */
   size_t lua_memory_limit;
 } tide_options;
 
@@ -360,7 +361,9 @@ TIDE_API int tide_get_info(tide_host *host, tide_info *info);
 /* What went wrong last, with place and message; "" when nothing did. [loop] */
 TIDE_API const char *tide_last_error(const tide_host *host);
 
-/* The host's Lua state, to call into with tide_call. [loop] */
+/* The host's Lua state, to call into with tide_call. Pushing a text or a table
+ * takes memory, and out of it Lua ends the process where no call protects: do
+ * it in a C function that tide_call calls. [loop] */
 TIDE_API struct lua_State *tide_lua(tide_host *host);
 /* lua_pcall with a traceback. The function and its arguments are on the stack
  * of tide_lua. With TIDE_INTERRUPT, and once the host has started, it has two

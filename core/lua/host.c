@@ -70,11 +70,9 @@ static int run(lua_State *L) {
   tide_host *host = tide_lua_host(L);
   if (host->running)
     return luaL_error(L, "the host runs already");
-  host->running = true;
   tide_host__wake(host); /* the caller's own Lua may have queued something */
   while (!host->stopped)
-    uv_run(host->loop, UV_RUN_DEFAULT);
-  host->running = false;
+    tide_host__run_loop(host, UV_RUN_DEFAULT);
   host->stopped = false;
   lua_pushinteger(L, host->exit_code);
   return 1;

@@ -256,6 +256,17 @@ static int close_handles(lua_State *L) {
   return 0;
 }
 
+/* Without Lua: all that are not the core's. */
+static void close_foreign(uv_handle_t *handle, void *arg) {
+  const tide_owner *owner = uv_handle_get_data(handle);
+  (void)arg;
+  if ((owner == NULL || owner->magic != TIDE_OWNER_MAGIC) &&
+      !uv_is_closing(handle))
+    uv_close(handle, NULL);
+}
+
+/* A handle that stays open keeps an own loop from ever running dry: what Lua
+ * has had no memory left to close is closed behind its back. */
 void tide_lua_close_handles(tide_host *host) {
   lua_pushcfunction(host->L, close_handles);
   if (lua_pcall(host->L, 0, 0, 0) != LUA_OK) {
@@ -264,6 +275,8 @@ void tide_lua_close_handles(tide_host *host) {
                    "closing the script's handles failed", &field, 1);
     lua_pop(host->L, 1);
   }
+  if (host->owns_loop)
+    uv_walk(host->loop, close_foreign, NULL);
 }
 
 /* ---- set-up ----------------------------------------------------------------

@@ -1,6 +1,9 @@
 /* memory: where the memory of a host's own Lua state comes from.
  *
- * The arena, or what the program gave; counted only where a limit is set.
+ * The arena, or what the program gave; counted only where a limit is set. The
+ * limit holds for what runs inside of a protected call. Outside, in what luv or
+ * a program pushes before it calls, an error would end the process: what that
+ * takes is given, and missing in the next call.
  */
 #ifndef TIDE_MEMORY_H
 #define TIDE_MEMORY_H
@@ -20,6 +23,7 @@ typedef struct tide_memory {
   void *below_arg;
   size_t limit;
   size_t used;
+  int guarded; /* calls into Lua that are under way: an error has a place */
 } tide_memory;
 
 /* `alloc` NULL: the arena; `limit` 0: none. The struct must not move. */

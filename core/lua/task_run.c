@@ -205,7 +205,9 @@ int tide_task_slice(lua_State *L, tide_sched *s, tide_task *t, int nargs,
   s->current = t;
   tide_slice_enter_task(host->interrupt, &slice, t->co,
                         tide_lua_slice_end(host, deadline));
+  host->memory.guarded++;
   status = lua_resume(t->co, L, nargs, results);
+  host->memory.guarded--;
   tide_slice_leave(host->interrupt, &slice);
   return status;
 }
