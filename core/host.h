@@ -2,7 +2,8 @@
  *
  * host.c makes the rooms, in this order, and closes them in the reverse one. A
  * room gets a pointer to what it needs of the others, never the host.
- * Only core/lua/ (the bindings) and host.c itself include this header.
+ * Only the bindings (core/lua/, core/modules/) and the files of the host itself
+ * include this header: host.c, pump.c, drive.c, fork.c, native_exit.c.
  */
 #ifndef TIDE_HOST_H
 #define TIDE_HOST_H

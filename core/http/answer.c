@@ -9,6 +9,8 @@
 
 #include "internal.h"
 
+const tide_answer_header tide_answer__retry_after = {"Retry-After", 11, "1", 1};
+
 const char *tide_answer__date(tide_http *http) {
   uint64_t now = tide_http__now(http);
   if (now >= http->date_until) {
@@ -36,11 +38,10 @@ bool tide_answer__is_last(const tide_exchange *exchange) {
 }
 
 size_t tide_answer__unavailable(tide_http *http, char *out, size_t size) {
-  static const tide_answer_header retry = {"Retry-After", 11, "1", 1};
   static const char text[] = "Service Unavailable";
   tide_answer answer = {.status = 503,
                         .type = "text/plain; charset=utf-8",
-                        .headers = &retry,
+                        .headers = &tide_answer__retry_after,
                         .header_count = 1,
                         .body = text,
                         .length = sizeof text - 1};

@@ -140,8 +140,6 @@ static tide_answer error_answer(int status) {
                        .length = strlen(text)};
 }
 
-static const tide_answer_header retry_after = {"Retry-After", 11, "1", 1};
-
 /* Errors that end the connection: its framing is in doubt, or it shall go. */
 void tide_exchange__fail(tide_exchange *exchange, int status) {
   tide_conn *conn = exchange->conn;
@@ -157,7 +155,7 @@ void tide_exchange__fail(tide_exchange *exchange, int status) {
     return;
   }
   if (status == 503) {
-    answer.headers = &retry_after;
+    answer.headers = &tide_answer__retry_after;
     answer.header_count = 1;
   }
   if (exchange->handling && http->handlers.wake != NULL &&
@@ -186,7 +184,7 @@ void tide_exchange_broken(tide_exchange *exchange, int status) {
     tide_conn__destroy(exchange->conn, true);
     return;
   }
-  refuse(exchange, status, status == 503 ? &retry_after : NULL);
+  refuse(exchange, status, status == 503 ? &tide_answer__retry_after : NULL);
 }
 
 /* "GET, HEAD, POST" of a mask of methods. */
@@ -287,7 +285,7 @@ static bool admit_route(tide_exchange *exchange) {
   }
   if (!listener->options.manage && http->in_flight >= http->max_in_flight) {
     http->stats.refused++;
-    refuse(exchange, 503, &retry_after);
+    refuse(exchange, 503, &tide_answer__retry_after);
     return false;
   }
   return true;

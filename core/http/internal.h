@@ -341,7 +341,9 @@ void tide_conn__batch_drop(tide_conn *conn);
 /* The answer of the present request is complete. */
 void tide_conn__answered(tide_conn *conn);
 
-/* answer.c: the Date of now; whether the connection closes behind an answer */
+/* answer.c: what goes with each 503; the Date of now; whether the connection
+ * closes behind an answer */
+extern const tide_answer_header tide_answer__retry_after;
 const char *tide_answer__date(tide_http *http);
 bool tide_answer__is_last(const tide_exchange *exchange);
 

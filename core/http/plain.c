@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-enum { DIGITS = 20 };
+enum { DIGITS = 20 }; /* of tide_response_number */
 
 static bool make(tide_plain_head *plain, const tide_listener *listener,
                  const tide_answer *answer) {
@@ -54,16 +54,6 @@ static char *put(char *at, const char *text, size_t length) {
   return at + length;
 }
 
-static char *put_number(char *at, size_t number) {
-  char digits[DIGITS];
-  size_t n = DIGITS;
-  do {
-    digits[--n] = (char)('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  return put(at, digits + n, DIGITS - n);
-}
-
 bool tide_answer__plain(tide_exchange *exchange, const tide_answer *answer) {
   const tide_request *request = &exchange->request;
   tide_conn *conn = exchange->conn;
@@ -79,7 +69,7 @@ bool tide_answer__plain(tide_exchange *exchange, const tide_answer *answer) {
     return false;
   char *from = http->out + http->out_length;
   char *at = put(from, plain->text, plain->number);
-  at = put_number(at, answer->length);
+  at = tide_response_number(at, answer->length);
   at = put(at, plain->text + plain->number + 1,
            plain->length - plain->number - 1);
   at = put(at, answer->body, answer->length);

@@ -153,14 +153,14 @@ static char *put(char *at, const char *text, size_t length) {
 
 #define PUT(at, literal) put((at), literal, sizeof(literal) - 1)
 
-static char *put_number(char *at, uint64_t number) {
+char *tide_response_number(char *out, uint64_t number) {
   char digits[20];
   size_t n = sizeof digits;
   do {
     digits[--n] = (char)('0' + number % 10);
     number /= 10;
   } while (number > 0);
-  return put(at, digits + n, sizeof digits - n);
+  return put(out, digits + n, sizeof digits - n);
 }
 
 static char *put_status(char *at, int status) {
@@ -168,7 +168,7 @@ static char *put_status(char *at, int status) {
     return PUT(at, "HTTP/1.1 200 OK\r\n");
   const char *text = tide_status_text(status);
   at = PUT(at, "HTTP/1.1 ");
-  at = put_number(at, (uint64_t)status);
+  at = tide_response_number(at, (uint64_t)status);
   *at++ = ' ';
   at = put(at, text, strlen(text));
   return PUT(at, "\r\n");
@@ -207,7 +207,8 @@ static char *put_framing(char *at, const tide_answer *answer,
     return at; /* a handler of HEAD has no body: that says nothing of GET's */
   if (answer->sized || !facts->streaming) {
     at = PUT(at, "Content-Length: ");
-    at = put_number(at, answer->sized ? answer->size : answer->length);
+    at =
+        tide_response_number(at, answer->sized ? answer->size : answer->length);
     if (!facts->head_request)
       *framing = TIDE_FRAMING_LENGTH;
     return PUT(at, "\r\n");

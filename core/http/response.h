@@ -49,6 +49,9 @@ size_t tide_response_head(char *out, const tide_answer *answer,
 /* Writes the line before a chunk ("1f4\r\n"); `out` has room for 20. */
 size_t tide_response_chunk(char *out, size_t length);
 
+/* Writes a number in 20 digits at most; returns where it ends. */
+char *tide_response_number(char *out, uint64_t number);
+
 /* The date of a moment, for the header; `out` has room for 40. */
 void tide_response_date(char *out, int64_t unix_seconds);
 
