@@ -142,7 +142,8 @@ TIDE_API int tide_new(tide_host **out, const tide_options *options);
 
 /* Loads a script without running it: text only, bytecode is refused. Returns 0,
  * TIDE_ESCRIPT with tide_last_error (unreadable, a directory, a syntax error),
- * or TIDE_ESTATE when a script is loaded already. [loop] */
+ * TIDE_ESTATE when a script is loaded already, TIDE_ELUA (out of memory) or
+ * TIDE_EINVAL (NULL). [loop] */
 TIDE_API int tide_load(tide_host *host, const char *path);
 /* The same from memory; `name` is what messages call it. [loop] */
 TIDE_API int tide_load_buffer(tide_host *host, const char *name,

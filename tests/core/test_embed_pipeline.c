@@ -249,6 +249,9 @@ static void misuse_is_refused_with_words(void **state) {
   assert_non_null(strstr(tide_last_error(host), "did you mean \"world\"?"));
   task.phase = NULL;
   assert_int_equal(tide_task_add(host, &task), TIDE_EINVAL);
+  assert_int_equal(tide_load(host, NULL), TIDE_EINVAL);
+  assert_int_equal(tide_load_buffer(host, NULL, "", 0), TIDE_EINVAL);
+  assert_int_equal(tide_load_buffer(host, "x", NULL, 0), TIDE_EINVAL);
   task = task_of((tide_pipeline)7, "world", "load");
   assert_int_equal(tide_task_add(host, &task), TIDE_EINVAL);
   task = task_of(TIDE_STARTUP_PIPELINE, "world", "load");
