@@ -7,9 +7,10 @@ local uv = require "luv"
 
 local source = os.getenv "MOONTIDE_SOURCE" or "."
 
--- { { lua = text, line = n, heading = text, sh = { text, ... } }, ... }
+-- { { lua = text, line = n, heading = text, sh = { text, ... } }, ... }, and the C blocks.
 local function steps()
   local list, heading, kind, block, number, begin = {}, "", nil, nil, 0, 0
+  local programs = {}
   for line in io.lines(source .. "/README.md") do
     number = number + 1
     if block and line == "```" then
@@ -19,6 +20,8 @@ local function steps()
       elseif kind == "sh" then
         local sh = assert(list[#list], "an sh block before the first Lua block").sh
         sh[#sh + 1] = text
+      elseif kind == "c" then
+        programs[#programs + 1] = text
       end
       block = nil
     elseif block then
@@ -29,7 +32,7 @@ local function steps()
       heading = line:match "^#+ (.+)" or heading
     end
   end
-  return list
+  return list, programs
 end
 
 -- A process can be found a moment after it is ready: who types does not see that.
@@ -74,6 +77,27 @@ describe("README", function()
       end
       assert.equal(0, (app:wait()))
       assert.same({}, app:find_logs { level = "error" })
+    end)
+  end
+
+  -- A program that is not instrumented cannot link the instrumented library.
+  local build = os.getenv "MOONTIDE_BUILD"
+  if not (build:find "asan" or build:find "tsan") then
+    it("has C that is built against an installed moontide, and ends with 0", function()
+      local _, programs = steps()
+      assert.equal(1, #programs)
+      local dir = proc.temp_dir()
+      proc.write_file(dir .. "/app.c", programs[1])
+      local code, out, err = proc.run {
+        program = "/bin/sh", cwd = dir, timeout = 60,
+        argv = { "-euc", ([[
+          cmake --install %s --prefix "$PWD/prefix" >/dev/null
+          libs=$(dirname "$(find "$PWD/prefix" -name libmoontide.so)")
+          cc -Wall -Wextra -Werror app.c -o app $(PKG_CONFIG_PATH="$libs/pkgconfig" \
+            pkg-config --define-variable=prefix="$PWD/prefix" --cflags --libs moontide)
+          LD_LIBRARY_PATH="$libs" ./app]]):format(build) },
+      }
+      assert.equal(0, code, out .. err)
     end)
   end
 
