@@ -339,6 +339,7 @@ describe("a forced shutdown", function()
   it("records and names what it broke off", function()
     local app = start { STORE = "sqlite:jobs.db" }
     local where = post(app, "/export?ms=60000", "k").headers.location
+    wait_state(app, where, "RUNNING") -- one that is queued has not begun, and would run later
     app:signal "INT"
     app:wait_log { phase = "service-unbind", msg = "shutdown phase ok" }
     app:signal "INT"
