@@ -47,15 +47,34 @@ bool tide_conn__is_young(const tide_conn *conn, uint64_t now) {
          now < conn->opened_at + conn->listener->options.timeouts.first_byte;
 }
 
+/* Where connections in a state are counted; NULL: nowhere. */
+static uint32_t *count_of(tide_listener *listener, tide_conn_state state) {
+  switch (state) {
+  case TIDE_CONN_IDLE:
+    return &listener->idle;
+  case TIDE_CONN_HEAD:
+  case TIDE_CONN_HANDLER:
+  case TIDE_CONN_WRITE:
+    return &listener->busy;
+  case TIDE_CONN_UPGRADED:
+    return &listener->upgraded;
+  case TIDE_CONN_FIN:
+  case TIDE_CONN_CLOSED:
+    break;
+  }
+  return NULL;
+}
+
 void tide_conn__set_state(tide_conn *conn, tide_conn_state state) {
-  tide_listener *listener = conn->listener;
-  listener->busy -= tide_conn__is_busy(conn);
-  listener->idle -= conn->state == TIDE_CONN_IDLE;
-  listener->upgraded -= conn->state == TIDE_CONN_UPGRADED;
+  uint32_t *from = count_of(conn->listener, (tide_conn_state)conn->state);
+  uint32_t *to = count_of(conn->listener, state);
   conn->state = (uint8_t)state;
-  listener->busy += tide_conn__is_busy(conn);
-  listener->idle += state == TIDE_CONN_IDLE;
-  listener->upgraded += state == TIDE_CONN_UPGRADED;
+  if (from == to)
+    return;
+  if (from != NULL)
+    --*from;
+  if (to != NULL)
+    ++*to;
 }
 
 static void link_conn(tide_conn *conn) {

@@ -176,21 +176,28 @@ static bool is_hex(char c) {
          (c >= 'A' && c <= 'F');
 }
 
+/* What nearly all names are made of. */
+static bool is_usual(char c) {
+  return (unsigned char)((c | 0x20) - 'a') < 26 ||
+         (unsigned char)(c - '0') < 10 || c == '.';
+}
+
 /* The length of the name or address before the port; `length` + 1: it is none.
  */
 static size_t host_end(const char *host, size_t length) {
   static const char punctuation[] = "-._~!$&'()*+,;=";
   bool literal = length > 0 && host[0] == '[';
   size_t at = literal;
-  for (; at < length && host[at] != (literal ? ']' : ':'); at++) {
+  for (;; at++) {
+    while (at < length && is_usual(host[at]))
+      at++;
+    if (at == length || host[at] == (literal ? ']' : ':'))
+      break;
     char c = host[at];
-    bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                 (c >= 'A' && c <= 'Z') || c == '.';
-    if (!plain && c == '%' && at + 2 < length && is_hex(host[at + 1]) &&
+    if (c == '%' && at + 2 < length && is_hex(host[at + 1]) &&
         is_hex(host[at + 2]))
       continue;
-    if (!plain && (c == '\0' || strchr(punctuation, c) == NULL) &&
-        !(literal && c == ':'))
+    if ((c == '\0' || strchr(punctuation, c) == NULL) && !(literal && c == ':'))
       return length + 1;
   }
   if (!literal)

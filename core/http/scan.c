@@ -56,22 +56,36 @@ static const char *skip_name(const char *at, const char *end) {
     unsigned odd =
         0xffffu ^ (unsigned)_mm_movemask_epi8(_mm_or_si128(alpha, dash));
     at += odd != 0 ? __builtin_ctz(odd) : 16;
+    if (odd != 0 && *at == ':')
+      return at;
   }
 #endif
   return skip(at, end, IN_TOKEN);
 }
 
+#ifdef __SSE2__
+/* A bit for each of 16 bytes that is a control character. */
+static unsigned controls(const char *at) {
+  __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+  __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+  __m128i del = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f));
+  return (unsigned)_mm_movemask_epi8(_mm_or_si128(low, del));
+}
+#endif
+
 /* The first byte that is a control character, or the end. */
 static const char *skip_text(const char *at, const char *end) {
 #ifdef __SSE2__
-  const __m128i last = _mm_set1_epi8(0x1f), del = _mm_set1_epi8(0x7f);
-  for (; end - at >= 16; at += 16) {
-    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-    __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last), bytes);
-    __m128i found = _mm_or_si128(control, _mm_cmpeq_epi8(bytes, del));
-    int mask = _mm_movemask_epi8(found);
+  for (; end - at >= 32; at += 32) {
+    unsigned mask = controls(at) | controls(at + 16) << 16;
     if (mask != 0)
-      return at + __builtin_ctz((unsigned)mask);
+      return at + __builtin_ctz(mask);
+  }
+  if (end - at >= 16) {
+    unsigned mask = controls(at);
+    if (mask != 0)
+      return at + __builtin_ctz(mask);
+    at += 16;
   }
 #endif
   while (at < end && (unsigned char)*at > 0x1f && *at != 0x7f)
@@ -174,10 +188,8 @@ static const char *scan_field(tide_request *r, bool *host_seen, const char *at,
   while (value < end && *value == ' ')
     value++;
   const char *after = skip_text(value, end);
-  size_t line_end = (size_t)r->target + r->target_length;
   if (end - after < 4 || after[0] != '\r' || after[1] != '\n' ||
-      after == value || after[-1] == ' ' ||
-      (size_t)(after - r->base) - line_end > r->limits->head)
+      after == value || after[-1] == ' ')
     return NULL;
   size_t name_length = (size_t)(colon - at);
   size_t value_length = (size_t)(after - value);
@@ -193,6 +205,14 @@ static const char *scan_field(tide_request *r, bool *host_seen, const char *at,
   return after + 2;
 }
 
+/* Whether the fields, whose last line ends at `at`, are not longer than they
+ * may be; what was noted of longer ones is worthless, and dropped with the
+ * rest. */
+static bool is_short(const tide_request *r, const char *at) {
+  size_t line_end = (size_t)r->target + r->target_length;
+  return (size_t)(at - r->base) - line_end <= r->limits->head + 2;
+}
+
 bool tide_request_scan(tide_request *request, size_t length) {
   const char *end = request->base + length;
   bool host_seen = false;
@@ -200,7 +220,7 @@ bool tide_request_scan(tide_request *request, size_t length) {
   const char *at = scan_line(request, request->base, end);
   while (at != NULL && *at != '\r')
     at = scan_field(request, &host_seen, at, end);
-  if (at == NULL || at[1] != '\n' || !host_seen)
+  if (at == NULL || at[1] != '\n' || !host_seen || !is_short(request, at))
     return false;
   request->head_length = (size_t)(at + 2 - request->base);
   request->head_done = true;

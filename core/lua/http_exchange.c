@@ -142,8 +142,7 @@ static void store(lua_State *L) {
   lua_pop(L, 1);
 }
 
-static void push_own_params(lua_State *L) {
-  handle *h = lua_touserdata(L, 1);
+static void push_own_params(lua_State *L, handle *h) {
   if (h->has_params) {
     lua_getiuservalue(L, 1, OWN_PARAMS);
     return;
@@ -154,11 +153,17 @@ static void push_own_params(lua_State *L) {
   lua_setiuservalue(L, 1, OWN_PARAMS);
 }
 
+/* Whether the key at 2 is "params", by its address: Lua has one such string,
+ * and the members keep it. */
+static bool asks_for_params(lua_State *L) {
+  return lua_topointer(L, 2) == lua_touserdata(L, lua_upvalueindex(2));
+}
+
 /* __index: what was stored, then methods, then fields. A function in `made`
  * (third upvalue: names to methods, field numbers or makers) under the key
  * "make:NAME" makes a value that is kept. */
 static int index_of(lua_State *L) {
-  const handle *h = lua_touserdata(L, 1);
+  handle *h = lua_touserdata(L, 1);
   int kind;
   if (h->has_fields) {
     lua_getiuservalue(L, 1, OWN_FIELDS);
@@ -166,6 +171,10 @@ static int index_of(lua_State *L) {
     if (lua_rawget(L, -2) != LUA_TNIL)
       return 1;
     lua_pop(L, 2);
+  }
+  if (asks_for_params(L)) {
+    push_own_params(L, h);
+    return 1;
   }
   lua_pushvalue(L, 2);
   kind = lua_rawget(L, lua_upvalueindex(3));
@@ -176,12 +185,7 @@ static int index_of(lua_State *L) {
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
   } else {
-    lua_Integer which = lua_tointeger(L, -1);
-    if (which == PARAMS) {
-      push_own_params(L);
-      return 1;
-    }
-    push_field(L, must_find(L), which);
+    push_field(L, must_find(L), lua_tointeger(L, -1));
   }
   store(L);
   return 1;
@@ -319,7 +323,7 @@ static void make_metatable(lua_State *L, tide_host *host, int *meta) {
   luaL_newmetatable(L, META);
   tide_lua_keep(L, meta, -1);
   lua_pushlightuserdata(L, host);
-  lua_pushnil(L);
+  lua_pushliteral(L, "params");
   lua_newtable(L); /* the members, which Lua adds its methods to */
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
     lua_pushinteger(L, fields[i].field);
@@ -327,6 +331,8 @@ static void make_metatable(lua_State *L, tide_host *host, int *meta) {
   }
   lua_pushvalue(L, -1);
   lua_setfield(L, -5, "members");
+  lua_pushlightuserdata(L, (void *)(uintptr_t)lua_topointer(L, -2));
+  lua_replace(L, -3);
   lua_pushcclosure(L, index_of, 3);
   lua_setfield(L, -2, "__index");
   lua_pushcfunction(L, newindex);

@@ -11,7 +11,14 @@
 #include "task.h"
 
 /* What stands where on the stack of a handler's coroutine. */
-enum { AT_ON_ERROR = 1, AT_HANDLER, AT_SECOND, AT_REQUEST, AT_RESULTS };
+enum {
+  AT_TASK = 1,
+  AT_HANDLER,
+  AT_SECOND,
+  AT_ON_ERROR,
+  AT_REQUEST,
+  AT_RESULTS
+};
 
 /* A text of such a length is answered in one piece. */
 #define TEXT_MAX 262144
@@ -68,11 +75,10 @@ static int handler_end(lua_State *co, int status, lua_KContext context) {
  * behind it. A copy of the request is left on the stack below this coroutine:
  * whoever asks for it meanwhile finds it there. */
 static int base(lua_State *co) {
-  tide_task *t = lua_touserdata(co, AT_ON_ERROR);
+  tide_task *t = lua_touserdata(co, AT_TASK);
   tide_lua_http *bridge = t->sched->host->http_bridge;
   int status;
   lua_pushcfunction(co, tide_task_on_error);
-  lua_replace(co, AT_ON_ERROR);
   tide_lua_push_exchange(co, bridge, bridge->starting);
   lua_pushvalue(co, AT_REQUEST);
   lua_xmove(co, t->sched->host->L, 1);
