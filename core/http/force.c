@@ -118,6 +118,8 @@ int tide_listener_reset(tide_listener *listener) {
 void tide_listener_counts(const tide_listener *listener, uint64_t *busy,
                           uint64_t *in_flight) {
   *busy = listener->busy + listener->upgraded + listener->holding;
+  if (listener->forcing) /* who is idle still has sent something */
+    *busy += listener->idle;
   *in_flight = listener->work.active;
 }
 

@@ -171,8 +171,11 @@ static void who_waits_in_the_kernel_gets_a_503(void **state) {
   WAIT(held() != NULL);
   drain_now();
   int late = f.started;
+  uint64_t waited_for, in_flight;
   say(fd, GET("/hello"));
   assert_int_equal(tide_listener_force(f.listener, "drain timeout"), 1);
+  tide_listener_counts(f.listener, &waited_for, &in_flight);
+  assert_true(waited_for > 0); /* it has the time of a flush, too */
   hear(fd, NULL);
   assert_heard("HTTP/1.1 503");
   assert_heard("<eof>");

@@ -91,6 +91,35 @@ describe("a drain that takes too long", function()
     assert.equal(0, (app:wait()))
   end)
 
+  it("answers 503 to a request that comes while the loop is busy at its end", function()
+    local app = http_app.start { linger = "0s", drain = "400ms",
+      listen = 'timeouts = { first_byte_grace = "10s" }', script = [[
+      local function say(text) io.stdout:write(text, "\n") io.stdout:flush() end
+      server:get("/spin", function(req)
+        say "begins"
+        req.draining:wait()
+        tide.sleep(0.1)
+        say "spins"
+        local till = os.clock() + 0.6 -- beyond the end of the drain
+        while os.clock() < till do end
+        tide.sleep(60)
+      end)
+    ]] }
+    local silent = assert(http.connect(app.port)) -- a young one holds the drain, too
+    local spinning = assert(http.connect(app.port))
+    spinning:send_request("GET", "/spin")
+    app:wait_stdout "begins"
+    app:signal "TERM"
+    app:wait_stdout "spins"
+    silent:send_request("POST", "/slow", { body = "a" })
+    for _, conn in ipairs { spinning, silent } do
+      local response = assert(conn:read_response())
+      assert.equal(503, response.status)
+      assert.equal("close", response.headers.connection)
+    end
+    assert.equal(0, (app:wait()))
+  end)
+
   it("is forced by a second SIGINT", function()
     local app = http_app.start { linger = "0s" }
     local conn = assert(http.connect(app.port))
