@@ -25,6 +25,14 @@ end, function(req) return req.trail .. req.params.id end)
 server:get("/other", function(_, next)
   return next { params = { id = "other" } }
 end, function(req, res) return req.params.id .. tostring(rawequal(req, res)) end)
+server:get("/params/:id", function(req, next)
+  local first = req.params
+  assert(rawequal(first, req.params) and first.id == "a b")
+  req.params.more = " more"
+  local id = next(req)
+  req.params = { id = "own" }
+  return id .. next(req)
+end, function(req) return req.params.id .. (req.params.more or "") end)
 server:get("/refused", function() return 403, "no" end, function() return "never" end)
 server:get("/limited/:id", { timeout = "5s" }, function(req) return req.trail .. req.params.id end)
 server:get("/fails", function() error("on purpose") end)
@@ -36,6 +44,10 @@ describe("middleware", function()
   before_each(function() app = http_app.start { script = SCRIPT } end)
 
   local function body(path) return assert(http.get(app.port, path)).body end
+
+  it("may change the parameters, and put others in their place", function()
+    assert.equal("a b moreown", body "/params/a%20b")
+  end)
 
   it("goes on without naming the request", function()
     for i = 1, 3 do assert.equal("outer inner " .. i, body("/trail/" .. i)) end
