@@ -148,12 +148,22 @@ void client_open(client *c) {
   c->conn = conn;
 }
 
+/* How many requests may be taken for a HEAD, wherever the bytes were cut. */
+static void count_heads(client *c, const char *data, size_t length) {
+  for (size_t i = 0; i < length; i++) {
+    c->last_four = c->last_four << 8 | (unsigned char)data[i];
+    c->heads += c->last_four == 0x48454144; /* HEAD */
+  }
+}
+
 bool client_send(client *c, const char *data, size_t length) {
   if (c->fd < 0 || c->half_closed)
     return false;
   ssize_t n = send(c->fd, data, length, MSG_NOSIGNAL);
-  if (n > 0)
+  if (n > 0) {
     c->sent += (size_t)n;
+    count_heads(c, data, (size_t)n);
+  }
   return n == (ssize_t)length;
 }
 

@@ -47,6 +47,8 @@ typedef struct client {
   bool ended;      /* the server's FIN */
   bool last_asked; /* a request that said close was handled (I2) */
   size_t sent;
+  uint32_t last_four; /* bytes that were sent */
+  size_t heads;       /* of these, "HEAD": it needs no space behind it */
   char *in;
   size_t in_length;
   size_t in_capacity;
