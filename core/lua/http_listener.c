@@ -205,20 +205,20 @@ static int listen_one(lua_State *L) {
 }
 
 /* Calls into the room that may call back at once. */
-static int unbind(lua_State *L) {
+static int inside(lua_State *L, void (*fn)(tide_listener *listener)) {
   tide_listener *listener = check_listener(L);
   lua_State *before = tide_lua_go_in(L);
-  tide_listener_unbind(listener);
+  fn(listener);
   tide_lua_come_out(L, before);
   return 0;
 }
 
+static int unbind(lua_State *L) {
+  return inside(L, tide_listener_unbind);
+}
+
 static int drain(lua_State *L) {
-  tide_listener *listener = check_listener(L);
-  lua_State *before = tide_lua_go_in(L);
-  tide_listener_drain(listener);
-  tide_lua_come_out(L, before);
-  return 0;
+  return inside(L, tide_listener_drain);
 }
 
 /* http.force(listener, why) -> how many requests */
@@ -243,11 +243,7 @@ static int reset(lua_State *L) {
 }
 
 static int shut(lua_State *L) {
-  tide_listener *listener = check_listener(L);
-  lua_State *before = tide_lua_go_in(L);
-  tide_listener_shut(listener);
-  tide_lua_come_out(L, before);
-  return 0;
+  return inside(L, tide_listener_shut);
 }
 
 /* ---- what there is to tell -------------------------------------------------

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <pthread.h>
 
 #include "moontide.h"
@@ -20,6 +21,17 @@
 #define PLAIN                                                                  \
   "local tide = require 'moontide'\n"                                          \
   "tide.config { manage = false, shutdown = { linger = 0 } }\n"
+
+/* "/proc/self/fd", "/proc/self/task": two more than there are. */
+static inline int entries_of(const char *path) {
+  DIR *dir = opendir(path);
+  int count = 0;
+  assert_non_null(dir);
+  while (readdir(dir) != NULL)
+    count++;
+  closedir(dir);
+  return count;
+}
 
 static inline tide_host *new_host_with(const tide_options *options) {
   tide_host *host;

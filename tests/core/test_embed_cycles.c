@@ -1,6 +1,5 @@
 /* Hosts come and go a thousand times, with all that a host can have when it
  * goes: no descriptor, no thread and no byte more. */
-#include <dirent.h>
 
 #include "embed_helpers.h"
 
@@ -23,16 +22,6 @@ static size_t bytes(void) { /* the leak is looked for in the other build */
   return 0;
 }
 #endif
-
-static int entries_of(const char *path) {
-  DIR *dir = opendir(path);
-  int count = 0;
-  assert_non_null(dir);
-  while (readdir(dir) != NULL)
-    count++;
-  closedir(dir);
-  return count;
-}
 
 static int keep_token(tide_host *host, tide_token *token, void *arg) {
   (void)host;

@@ -1,6 +1,5 @@
 /* A host without flags leaves its process alone; a child of fork knows that it
  * is one; a limit of memory fails a task and not the process. */
-#include <dirent.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,16 +22,6 @@ struct process {
   int files;
   int threads;
 };
-
-static int entries_of(const char *path) {
-  DIR *dir = opendir(path);
-  int count = 0;
-  assert_non_null(dir);
-  while (readdir(dir) != NULL)
-    count++;
-  closedir(dir);
-  return count;
-}
 
 static void look(struct process *process) {
   int i;

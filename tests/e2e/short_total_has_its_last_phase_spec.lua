@@ -16,8 +16,8 @@ describe("a short total", function()
     }
     assert.equal(0, (app:wait(10)), app:stderr())
     assert.equal("last\n", app:stdout())
-    -- Exit 0 says that the total was kept; this, that nothing else took the time.
-    assert.is_true(app.exited_at - app.started_at < 5)
+    -- By the host's own clock: when a busy machine sees the end of the process is another matter.
+    assert.is_true(app:wait_log({ msg = "stopped" }).duration_ms < 2000)
     app:wait_log { level = "warn", task = "stubborn" }
   end)
 end)

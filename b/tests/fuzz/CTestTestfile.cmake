@@ -1,0 +1,14 @@
+# CMake generated Testfile for 
+# Source directory: /tmp/w-fin/tests/fuzz
+# Build directory: /tmp/w-fin/b/tests/fuzz
+# 
+# This file includes the relevant testing commands required for 
+# testing this directory and lists subdirectories to be tested as well.
+add_test([=[fuzz.conn]=] "/tmp/w-fin/b/tests/fuzz/fuzz_conn" "/tmp/w-fin/tests/fuzz/corpus/conn")
+set_tests_properties([=[fuzz.conn]=] PROPERTIES  ENVIRONMENT "MOONTIDE=/tmp/w-fin/b/moontide;MOONTIDE_SOURCE=/tmp/w-fin;MOONTIDE_BUILD=/tmp/w-fin/b;LUA_CPATH_5_4=/tmp/w-fin/b/?.so\\;\\;;LUA_PATH_5_4=/tmp/w-fin/tests/?.lua\\;/tmp/w-fin/lua/?.lua\\;\\;;LSAN_OPTIONS=suppressions=/tmp/w-fin/tests/lsan.supp:print_suppressions=0;TSAN_OPTIONS=suppressions=/tmp/w-fin/tests/tsan.supp;UBSAN_OPTIONS=print_stacktrace=1" TIMEOUT "120" _BACKTRACE_TRIPLES "/tmp/w-fin/tests/fuzz/CMakeLists.txt;21;add_test;/tmp/w-fin/tests/fuzz/CMakeLists.txt;0;")
+add_test([=[fuzz.log]=] "/tmp/w-fin/b/tests/fuzz/fuzz_log" "/tmp/w-fin/tests/fuzz/corpus/log")
+set_tests_properties([=[fuzz.log]=] PROPERTIES  ENVIRONMENT "MOONTIDE=/tmp/w-fin/b/moontide;MOONTIDE_SOURCE=/tmp/w-fin;MOONTIDE_BUILD=/tmp/w-fin/b;LUA_CPATH_5_4=/tmp/w-fin/b/?.so\\;\\;;LUA_PATH_5_4=/tmp/w-fin/tests/?.lua\\;/tmp/w-fin/lua/?.lua\\;\\;;LSAN_OPTIONS=suppressions=/tmp/w-fin/tests/lsan.supp:print_suppressions=0;TSAN_OPTIONS=suppressions=/tmp/w-fin/tests/tsan.supp;UBSAN_OPTIONS=print_stacktrace=1" TIMEOUT "120" _BACKTRACE_TRIPLES "/tmp/w-fin/tests/fuzz/CMakeLists.txt;21;add_test;/tmp/w-fin/tests/fuzz/CMakeLists.txt;0;")
+add_test([=[fuzz.response]=] "/tmp/w-fin/b/tests/fuzz/fuzz_response" "/tmp/w-fin/tests/fuzz/corpus/response")
+set_tests_properties([=[fuzz.response]=] PROPERTIES  ENVIRONMENT "MOONTIDE=/tmp/w-fin/b/moontide;MOONTIDE_SOURCE=/tmp/w-fin;MOONTIDE_BUILD=/tmp/w-fin/b;LUA_CPATH_5_4=/tmp/w-fin/b/?.so\\;\\;;LUA_PATH_5_4=/tmp/w-fin/tests/?.lua\\;/tmp/w-fin/lua/?.lua\\;\\;;LSAN_OPTIONS=suppressions=/tmp/w-fin/tests/lsan.supp:print_suppressions=0;TSAN_OPTIONS=suppressions=/tmp/w-fin/tests/tsan.supp;UBSAN_OPTIONS=print_stacktrace=1" TIMEOUT "120" _BACKTRACE_TRIPLES "/tmp/w-fin/tests/fuzz/CMakeLists.txt;21;add_test;/tmp/w-fin/tests/fuzz/CMakeLists.txt;0;")
+add_test([=[fuzz.route]=] "/tmp/w-fin/b/tests/fuzz/fuzz_route" "/tmp/w-fin/tests/fuzz/corpus/route")
+set_tests_properties([=[fuzz.route]=] PROPERTIES  ENVIRONMENT "MOONTIDE=/tmp/w-fin/b/moontide;MOONTIDE_SOURCE=/tmp/w-fin;MOONTIDE_BUILD=/tmp/w-fin/b;LUA_CPATH_5_4=/tmp/w-fin/b/?.so\\;\\;;LUA_PATH_5_4=/tmp/w-fin/tests/?.lua\\;/tmp/w-fin/lua/?.lua\\;\\;;LSAN_OPTIONS=suppressions=/tmp/w-fin/tests/lsan.supp:print_suppressions=0;TSAN_OPTIONS=suppressions=/tmp/w-fin/tests/tsan.supp;UBSAN_OPTIONS=print_stacktrace=1" TIMEOUT "120" _BACKTRACE_TRIPLES "/tmp/w-fin/tests/fuzz/CMakeLists.txt;21;add_test;/tmp/w-fin/tests/fuzz/CMakeLists.txt;0;")
