@@ -1,6 +1,0 @@
-# CMake generated Testfile for 
-# Source directory: /tmp/w-fin/tests/bench
-# Build directory: /tmp/w-fin/b/tests/bench
-# 
-# This file includes the relevant testing commands required for 
-# testing this directory and lists subdirectories to be tested as well.
