@@ -2,7 +2,8 @@
 --
 -- A Unix socket in a directory that nobody else can enter, named NAME-PID.sock, so that a name
 -- finds its processes. Both sides speak JSON, an object a line: `type` says what it is, a reply has
--- the `id` of its request. What can be asked for is in `M.serves`; a takeover is the first of it.
+-- the `id` of its request. A takeover is answered here (`M.serves`), all else by the console, which
+-- is loaded by the first client that asks it something.
 
 local core = require "moontide.core"
 local config = require "moontide.config"
@@ -24,6 +25,7 @@ local M = {
 ---@field uid integer
 ---@field pid integer
 ---@field on_message fun(link: moontide.Link, message: table) what is no reply
+---@field on_text fun(link: moontide.Link, text: string)|nil takes lines as they are
 ---@field on_closed fun(link: moontide.Link)|nil the other side is gone
 ---@field closed boolean|nil
 local Link = {}
@@ -49,7 +51,15 @@ end
 ---@param fds integer[]|nil they stay ours
 ---@return boolean
 function Link:send(message, fds)
-  return not self.closed and native.send(self.id, json.encode(message) .. "\n", fds) == true
+  return self:write(json.encode(message) .. "\n", fds)
+end
+
+--- Sends bytes as they are. False when the other side is gone.
+---@param text string
+---@param fds integer[]|nil they stay ours
+---@return boolean
+function Link:write(text, fds)
+  return not self.closed and native.send(self.id, text, fds) == true
 end
 
 --- Sends a request and waits for the reply.
@@ -84,6 +94,7 @@ function Link:take()
 end
 
 local function hear(link, text)
+  if link.on_text then return link.on_text(link, text) end
   local message = json.decode(text)
   if type(message) ~= "table" then
     link:send { type = "error", message = "a JSON object a line is wanted" }
@@ -116,7 +127,12 @@ end
 
 -- ---- serving ------------------------------------------------------------------------------------
 
+local function console()
+  return require "moontide.console.server"
+end
+
 local function hello(link, message)
+  if message.want == "console" then return console().asked(link, message) end
   local takeover = require "moontide.takeover_offer"
   link:send {
     type = "hello", id = message.id, protocol = M.PROTOCOL, version = core.host.version,
@@ -125,7 +141,7 @@ local function hello(link, message)
   }
 end
 
---- Requests that are answered, by type.
+--- Requests that are answered here, by type.
 ---@type table<string, fun(link: moontide.Link, message: table)>
 M.serves = {
   hello = hello,
@@ -135,12 +151,19 @@ M.serves = {
 local function serve(link, message)
   local fn = M.serves[message.type]
   if fn then return fn(link, message) end
-  link:send { type = "error", id = message.id, message = "unknown request" }
+  console().asked(link, message)
+end
+
+-- What does not begin as JSON is a person with `nc -U`.
+local function first_line(link, text)
+  link.on_text = nil
+  if text:sub(1, 1) == "{" then return hear(link, text) end
+  console().plain(link, text)
 end
 
 local function on_accepted(id, uid, pid)
   local link = new_link(id, uid, pid)
-  link.on_message = serve
+  link.on_message, link.on_text = serve, first_line
   if uid == native.uid() then return end
   write(2, "control", "a control connection was refused: it is another user's", "uid", uid, "pid",
     pid)

@@ -214,10 +214,14 @@ end)
 describe("a control socket", function()
   before_each(function() service = takeover.service { script = APP } end)
 
-  it("closes a connection that speaks no JSON", function()
+  it("closes a connection that speaks HTTP, or broken JSON", function()
     old = service:start_ready()
     local peer = takeover.connect(service:socket(old))
     peer:send "GET / HTTP/1.1\r\n\r\n"
+    assert.is_nil(peer:line())
+    old:wait_log { component = "console", msg = "refused: it speaks HTTP", text = "GET / HTTP/1.1" }
+    peer = takeover.connect(service:socket(old))
+    peer:send "{no\n"
     assert.matches('"error"', peer:line())
     assert.is_nil(peer:line())
     serves(old)

@@ -43,8 +43,9 @@ M.keys = {
   { "log.close_timeout", "duration", 3 },
 
   { "console.policy", "enum", nil, { "off", "inspect", "eval" } },
-  { "console.path", "text" },
   { "console.uids", "integers" },
+  { "console.sessions", "integer", 8, { 0, 32 } },
+  { "console.idle_timeout", "positive", 1800 },
 
   { "control.socket", "boolean", true },
   { "control.dir", "text" },

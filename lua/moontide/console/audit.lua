@@ -1,0 +1,45 @@
+--- The audit of the console: who asked for what, before it begins, and how it ended.
+---
+--- Records of component `console`. A source stands in it with its first 200 bytes and the digest of
+--- all of it.
+
+local core = require "moontide.core"
+local digest = require "moontide.lazy" "moontide.core.digest"
+
+local write = core.log.write
+
+local M = {}
+
+local SHOWN = 200
+
+--- What a session does.
+---@param session moontide.console.Session
+---@param action string "eval", "drain", ...
+---@param text string
+---@param id integer|string|nil of the request
+function M.action(session, action, text, id)
+  text = tostring(text)
+  write(1, "console", action, "session", session.id, "uid", session.uid, "pid", session.pid,
+    "comm", session.comm, "request", id, "text", text:sub(1, SHOWN), "bytes", #text,
+    "sha256", digest.sha256(text))
+end
+
+--- How a request that was recorded has ended.
+---@param reply moontide.console.Reply
+---@param ms number
+function M.ended(reply, ms)
+  local session = reply.session
+  write(1, "console", reply.type .. " ended", "session", session.id, "uid", session.uid, "pid",
+    session.pid, "comm", session.comm, "request", reply.id, "status", reply.status, "ms", ms)
+end
+
+--- Somebody who was turned away.
+---@param who { uid: integer, pid: integer, comm: string|nil }
+---@param why string
+---@param text string|nil what it sent
+function M.refused(who, why, text)
+  write(2, "console", "refused: " .. why, "uid", who.uid, "pid", who.pid, "comm", who.comm, "text",
+    text and text:sub(1, SHOWN))
+end
+
+return M

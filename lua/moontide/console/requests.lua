@@ -1,0 +1,136 @@
+--- What can be asked, by type: fn(session, request, reply). Each runs in a task of the session of
+--- its own, but for those in `M.immediate`. One that returns without `reply:done` has ended "ok",
+--- one that raises "error"; `reply:keep()` says that somebody else will call `done`.
+
+local config = require "moontide.config"
+local core = require "moontide.core"
+local task = require "moontide.task"
+
+local M = {
+  ---@type table<string, fun(session: moontide.console.Session, request: table,
+  --- reply: moontide.console.Reply)>
+  handlers = {},
+  --- Answered at once, also while everything else waits.
+  immediate = { hello = true, interrupt = true },
+  --- Recorded before they begin and when they end: what of the request stands in the audit.
+  ---@type table<string, fun(request: table): string>
+  audited = {
+    eval = function(request) return request.source end,
+    drain = function(request) return request.reason or (request.dry and "dry") or "" end,
+  },
+}
+
+local handlers = M.handlers
+
+--- A field of a request, of the type that it has to have. Raises a sentence for the client.
+---@param request table
+---@param name string
+---@param kind string
+---@param default any nil: it has to be there
+---@return any
+function M.field(request, name, kind, default)
+  local value = request[name]
+  if value == nil and default ~= nil then return default end
+  local is = math.type(value) == "integer" and kind == "integer" and kind or type(value)
+  if is ~= kind then
+    error(("%s: %s has to be %s %s, not %s"):format(request.type, name,
+      kind == "integer" and "an" or "a", kind, value == nil and "left out" or "a " .. type(value)),
+      0)
+  end
+  return value
+end
+
+local field = M.field
+
+function handlers.hello(session, _, reply)
+  reply:send {
+    type = "hello", protocol = require("moontide.control").PROTOCOL, version = core.host.version,
+    name = config.get "name", pid = core.host.pid, state = core.state.get(),
+    policy = session.policy, session = session.id,
+  }
+  reply:done()
+end
+
+function handlers.eval(session, request, reply)
+  field(request, "source", "string")
+  require("moontide.console.evaluate").start(session, request, reply)
+end
+
+-- Whatever it is, its task can be cancelled; an evaluation knows better.
+function handlers.interrupt(session, request, reply)
+  local other = request.of ~= nil and session.running[request.of]
+  if not other or other == reply then
+    return reply:refuse("there is no request of that id to interrupt", "unknown")
+  end
+  local evaluation = other.type == "eval"
+    and require("moontide.console.evaluate").interrupt(session, request.of)
+  if not evaluation and other.task then other.task:cancel "interrupted by the client" end
+  reply:done()
+end
+
+function handlers.complete(session, request, reply)
+  local source = field(request, "source", "string")
+  local cursor = field(request, "cursor", "integer", #source + 1)
+  local from, items = require("moontide.console.complete").at(session:environment(), source,
+    cursor)
+  reply:value { from = from, items = require("moontide.json").array(items) }
+end
+
+function handlers.help(session, request, reply)
+  local name = field(request, "name", "string", "")
+  local text = require("moontide.console.help").of(session:environment(), name)
+  if not text then return reply:refuse(("no help on %q"):format(name), "unknown") end
+  reply:value { text = text }
+end
+
+-- ---- status -------------------------------------------------------------------------------------
+
+local ORDER = { starting = 1, ready = 2, draining = 3, stopped = 4 }
+
+-- Waits until the state is reached or passed.
+local function wait_for(wanted, seconds)
+  local states = require "moontide.states"
+  local waiter = task.waiter("the state " .. wanted)
+  local cancel = states.on_state(function() waiter:wake() end)
+  local ok, err = pcall(task.timeout, seconds, function()
+    while ORDER[core.state.get()] < ORDER[wanted] do
+      waiter:wait()
+      waiter = task.waiter("the state " .. wanted)
+    end
+  end)
+  cancel()
+  if not ok and task.current().cancelled then error(err, 0) end
+  return ok
+end
+
+function handlers.status(_, request, reply)
+  local wanted = request.wait
+  local reached = true
+  if wanted ~= nil then
+    if not ORDER[wanted] then
+      error(require("moontide.suggest").unknown("state", tostring(wanted),
+        { "starting", "ready", "draining", "stopped" }), 0)
+    end
+    reached = wait_for(wanted, field(request, "timeout", "number", 30))
+  end
+  reply:value { status = require("moontide.console.inspect.status").collect() }
+  if not reached then return reply:done "timeout" end
+  if wanted and core.state.get() ~= wanted then
+    reply:refuse(("the state is past %s: it is %s"):format(wanted, core.state.get()), "error")
+  end
+end
+
+-- ---- drain, tail --------------------------------------------------------------------------------
+
+function handlers.drain(session, request, reply)
+  if not request.dry and session.policy ~= "eval" then
+    return reply:refuse "the policy is inspect: a drain can only be looked at, with dry"
+  end
+  require("moontide.console.steer").drain(session, request, reply)
+end
+
+function handlers.tail(session, request, reply)
+  require("moontide.console.tail").start(session, request, reply)
+end
+
+return M

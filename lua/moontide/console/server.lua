@@ -1,0 +1,101 @@
+--- The console's server: from a line of the control socket to a request and its end.
+---
+--- Loaded by the first client. A request is a JSON object with `id` and `type`; README.md of this
+--- folder has the protocol.
+
+local audit = require "moontide.console.audit"
+local replies = require "moontide.console.reply"
+local requests = require "moontide.console.requests"
+local sessions = require "moontide.console.session"
+local task = require "moontide.task"
+
+local M = {
+  --- By type; a module may add its own.
+  requests = requests.handlers,
+}
+
+-- An id that can be a key and costs little to repeat.
+local function is_id(id)
+  return math.type(id) == "integer" or (type(id) == "string" and #id <= 64)
+end
+
+-- What is wrong with the id: an answer that bore it would be taken for another's.
+local function id_problem(session, request)
+  if not is_id(request.id) then
+    return "a request has an id: an integer, or a text of at most 64 bytes"
+  elseif session.running[request.id] then
+    return ("request %s is still running: each has an id of its own"):format(request.id)
+  end
+end
+
+-- What else is wrong with a request, and how it ends.
+local function problem(request)
+  if type(request.type) ~= "string" then
+    return "a request has a type: a text", "unknown"
+  elseif not M.requests[request.type] then
+    local names = {}
+    for name in pairs(M.requests) do names[#names + 1] = name end
+    table.sort(names)
+    return require("moontide.suggest").unknown("request", request.type, names), "unknown"
+  end
+end
+
+local function record(session, request, reply)
+  local text = requests.audited[request.type]
+  if not text then return end
+  reply.audited = true
+  audit.action(session, request.type, tostring(text(request)), request.id)
+end
+
+local function start(session, request, reply)
+  local fn = M.requests[request.type]
+  session.running[request.id] = reply
+  record(session, request, reply)
+  if requests.immediate[request.type] then return fn(session, request, reply) end
+  reply.task = task.start({
+    name = ("console %s %s"):format(request.type, request.id), kind = "console",
+    scope = session.scope, detached_errors = true,
+    on_end = function(t, _, outcome) reply:ended(t, outcome) end,
+  }, fn, session, request, reply)
+end
+
+-- Says why there is no session, and that this was all.
+local function turn_away(link, request, why)
+  audit.refused(link, why)
+  link:send { type = "error", id = request.id, message = why }
+  link:send { type = "done", id = request.id, status = "refused", ms = 0 }
+  link:close()
+end
+
+--- A client asks.
+---@param link moontide.Link
+---@param request table
+function M.asked(link, request)
+  local session, why = sessions.of(link), nil
+  if not session then
+    session, why = sessions.open(link)
+    if not session then return turn_away(link, request, why) end
+  end
+  M.ask(session, request)
+end
+
+--- Begins a request of a session.
+---@param session moontide.console.Session
+---@param request table
+---@return moontide.console.Reply
+function M.ask(session, request)
+  local reply = replies.new(session, request)
+  local message, status = id_problem(session, request), "refused"
+  if message then reply.id = nil else message, status = problem(request) end
+  if message then reply:refuse(message, status) else start(session, request, reply) end
+  return reply
+end
+
+--- A person types, without a client.
+---@param link moontide.Link
+---@param text string the first line
+function M.plain(link, text)
+  require("moontide.console.plain").begin(link, text)
+end
+
+return M
