@@ -1,12 +1,15 @@
 #include "control.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "control_inside.h"
+
+enum { READ = 4096 }; /* bytes at once, unless a line is longer */
 
 /* ---- connections -----------------------------------------------------------
  */
@@ -43,6 +46,7 @@ static void end_conn(control_conn *conn) {
   uv_close((uv_handle_t *)&conn->poll, on_conn_closed);
   close(conn->fd);
   conn->fd = -1; /* a loop over it ends here */
+  tide_control__left(conn->control);
 }
 
 static void lost(control_conn *conn) {
@@ -53,27 +57,51 @@ static void lost(control_conn *conn) {
     control->handlers.closed(control->handlers.arg, id);
 }
 
-/* Hands over each whole line. A handler may end the connection, or all. */
-static void deliver(control_conn *conn) {
+/* What a long line has needed goes back behind it: what comes next is taken in
+ * small pieces again, so that a turn of the loop stays short. */
+static void shrink(control_conn *conn) {
+  char *smaller;
+  if (conn->in_capacity <= READ || conn->in_length >= READ)
+    return;
+  smaller = realloc(conn->in, READ);
+  if (smaller == NULL)
+    return;
+  conn->in = smaller;
+  conn->in_capacity = READ;
+}
+
+/* Copies a line out, for its handler may end the connection. False: nothing of
+ * it is left. */
+static bool hand_over(control_conn *conn, const char *text, size_t length) {
   tide_control *control = conn->control;
   uint32_t id = conn->id;
-  char *end;
-  while ((end = memchr(conn->in, '\n', conn->in_length)) != NULL) {
-    size_t length = (size_t)(end - conn->in);
-    char *line = malloc(length + 1);
-    if (line == NULL) {
-      lost(conn);
-      return;
-    }
-    memcpy(line, conn->in, length);
-    conn->in_length -= length + 1;
-    memmove(conn->in, end + 1, conn->in_length);
-    if (control->handlers.line != NULL)
-      control->handlers.line(control->handlers.arg, id, line, length);
-    free(line);
-    if (control->closing || find(control, id) == NULL)
-      return;
+  char *line = malloc(length + 1);
+  if (line == NULL) {
+    lost(conn);
+    return false;
   }
+  memcpy(line, text, length);
+  if (control->handlers.line != NULL)
+    control->handlers.line(control->handlers.arg, id, line, length);
+  free(line);
+  return !control->closing && find(control, id) == conn;
+}
+
+/* Hands over each whole line. False: nothing of the connection is left. */
+static bool deliver(control_conn *conn) {
+  size_t from = 0;
+  const char *end;
+  while ((end = memchr(conn->in + from, '\n', conn->in_length - from)) !=
+         NULL) {
+    const char *text = conn->in + from;
+    from += (size_t)(end - text) + 1;
+    if (!hand_over(conn, text, (size_t)(end - text)))
+      return false;
+  }
+  conn->in_length -= from;
+  memmove(conn->in, conn->in + from, conn->in_length);
+  shrink(conn);
+  return true;
 }
 
 static bool make_room(control_conn *conn) {
@@ -82,7 +110,7 @@ static bool make_room(control_conn *conn) {
     return true;
   if (capacity >= TIDE_CONTROL_LINE)
     return false;
-  capacity = capacity == 0 ? 4096 : capacity * 2;
+  capacity = capacity == 0 ? READ : capacity * 2;
   char *grown = realloc(conn->in, capacity);
   if (grown == NULL)
     return false;
@@ -124,28 +152,64 @@ static ssize_t receive(control_conn *conn) {
                            .msg_control = control,
                            .msg_controllen = sizeof control};
   ssize_t got = recvmsg(conn->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got > 0 && !keep_fds(conn, &message))
-    return 0;
+  if (got > 0 && !keep_fds(conn, &message)) {
+    errno = EPROTO;
+    return -1;
+  }
   return got;
+}
+
+static bool is_gone(const control_conn *conn) {
+  struct pollfd at = {.fd = conn->fd};
+  return poll(&at, 1, 0) > 0 && (at.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+static void poll_conn(control_conn *conn);
+
+/* It must not be polled for what is never taken: that would spin. */
+static void over(control_conn *conn, tide_control_over why) {
+  tide_control *control = conn->control;
+  if (control->handlers.over == NULL) {
+    lost(conn);
+    return;
+  }
+  conn->over = true;
+  poll_conn(conn);
+  control->handlers.over(control->handlers.arg, conn->id, why);
+}
+
+/* Who closes its direction alone may have left out the end of its last line.
+ * Half a line of one that is gone is nobody's. */
+static void ended(control_conn *conn) {
+  if (is_gone(conn)) {
+    lost(conn);
+    return;
+  }
+  if (conn->in_length > 0 && conn->control->handlers.over != NULL) {
+    conn->in[conn->in_length++] = '\n'; /* make_room has left a byte */
+    if (!deliver(conn))
+      return;
+  }
+  over(conn, TIDE_CONTROL_ENDED);
 }
 
 static void read_some(control_conn *conn) {
   if (!make_room(conn)) {
-    lost(conn);
+    over(conn, TIDE_CONTROL_TOO_LONG);
     return;
   }
   ssize_t got = receive(conn);
   if (got < 0 && (errno == EAGAIN || errno == EINTR))
     return;
-  if (got <= 0) {
+  if (got < 0) {
     lost(conn);
-    return;
+  } else if (got == 0) {
+    ended(conn);
+  } else {
+    conn->in_length += (size_t)got;
+    deliver(conn);
   }
-  conn->in_length += (size_t)got;
-  deliver(conn);
 }
-
-static void poll_conn(control_conn *conn);
 
 static void write_some(control_conn *conn) {
   ssize_t sent =
@@ -169,14 +233,15 @@ static void on_conn_ready(uv_poll_t *handle, int status, int events) {
     lost(conn);
     return;
   }
-  if (events & UV_READABLE)
+  if ((events & UV_READABLE) && !conn->over)
     read_some(conn);
   if ((events & UV_WRITABLE) && !control->closing && find(control, id) == conn)
     write_some(conn);
 }
 
 static void poll_conn(control_conn *conn) {
-  int events = UV_READABLE | (conn->out_length > 0 ? UV_WRITABLE : 0);
+  int events =
+      (conn->over ? 0 : UV_READABLE) | (conn->out_length > 0 ? UV_WRITABLE : 0);
   uv_poll_start(&conn->poll, events, on_conn_ready);
 }
 
@@ -274,6 +339,16 @@ int tide_control_send(tide_control *control, uint32_t id, const char *data,
   return code;
 }
 
+size_t tide_control_queued(const tide_control *control, uint32_t id) {
+  const control_conn *conn = find(control, id);
+  return conn != NULL ? conn->out_length : 0;
+}
+
+bool tide_control_gone(const tide_control *control, uint32_t id) {
+  const control_conn *conn = find(control, id);
+  return conn == NULL || is_gone(conn);
+}
+
 size_t tide_control_take(tide_control *control, uint32_t id, int *fds,
                          size_t most) {
   control_conn *conn = find(control, id);
@@ -305,6 +380,7 @@ int tide_control_open(tide_control **out, uv_loop_t *loop,
   control->loop = loop;
   control->handlers = *handlers;
   control->fd = -1;
+  control->spare = -1;
   return 0;
 }
 
@@ -321,6 +397,9 @@ void tide_control_unlisten(tide_control *control) {
   tide_control__unlink(control);
   close(control->fd);
   control->fd = -1;
+  if (control->spare >= 0)
+    close(control->spare);
+  control->spare = -1;
 }
 
 void tide_control_close(tide_control *control) {

@@ -17,10 +17,16 @@
 typedef struct tide_control tide_control;
 
 enum {
-  TIDE_CONTROL_LINE = 1 << 20, /* longer ones close the connection */
+  TIDE_CONTROL_LINE = 1 << 20, /* longer ones end the connection */
   TIDE_CONTROL_FDS = 64,       /* with one line */
-  TIDE_CONTROL_CONNS = 16,     /* clients at once; more are closed at once */
+  TIDE_CONTROL_CONNS = 64, /* clients at once; more are told so and closed */
 };
+
+/* Why nothing more is read from a connection that still can be written to. */
+typedef enum tide_control_over {
+  TIDE_CONTROL_ENDED,    /* the other side has closed its direction */
+  TIDE_CONTROL_TOO_LONG, /* a line has no end */
+} tide_control_over;
 
 /* Connections are named by numbers that never come again, so that a stale one
  * is harmless. */
@@ -28,6 +34,9 @@ typedef struct tide_control_handlers {
   void *arg;
   void (*accepted)(void *arg, uint32_t id, uid_t uid, pid_t pid);
   void (*line)(void *arg, uint32_t id, const char *text, size_t length);
+  /* Nothing more will be read; who is told ends the connection when it has said
+   * what it has to say. NULL: it is closed at once. */
+  void (*over)(void *arg, uint32_t id, tide_control_over why);
   /* The other side is gone; not called after tide_control_end. */
   void (*closed)(void *arg, uint32_t id);
 } tide_control_handlers;
@@ -39,14 +48,23 @@ int tide_control_open(tide_control **out, uv_loop_t *loop,
  * runs the loop dry. */
 void tide_control_close(tide_control *control);
 
-/* Whether the directory is one that nobody else can reach into; `make`: it is
- * made if need be. 0, or a negative libuv error with a sentence. */
-int tide_control_directory(const char *path, bool make, char *error,
-                           size_t size);
+/* Who can get at the socket: its user alone, who else comes is stopped by the
+ * directory; or anybody, and the handler looks who it is. */
+typedef enum tide_control_access {
+  TIDE_CONTROL_PRIVATE,
+  TIDE_CONTROL_SHARED,
+} tide_control_access;
+
+/* Whether the directory is one that nobody else can reach into (private), or
+ * change (shared); `make`: it is made if need be. 0, or a negative libuv error
+ * with a sentence. */
+int tide_control_directory(const char *path, tide_control_access access,
+                           bool make, char *error, size_t size);
 /* Listens in such a directory. 0, or a negative libuv error with a sentence:
  * UV_EALREADY while it listens, and for a turn of the loop behind that. */
 int tide_control_listen(tide_control *control, const char *directory,
-                        const char *file, char *error, size_t size);
+                        const char *file, tide_control_access access,
+                        char *error, size_t size);
 /* Listens no longer, and removes the file if it still is ours. */
 void tide_control_unlisten(tide_control *control);
 
@@ -61,6 +79,11 @@ bool tide_control_peer(const tide_control *control, uint32_t id, uid_t *uid,
  * part, the connection is closed. */
 int tide_control_send(tide_control *control, uint32_t id, const char *data,
                       size_t length, const int *fds, size_t count);
+/* How many bytes wait for the other side to read. */
+size_t tide_control_queued(const tide_control *control, uint32_t id);
+/* Whether the other side has closed both directions: of a connection of which
+ * nothing is read any more. */
+bool tide_control_gone(const tide_control *control, uint32_t id);
 /* Descriptors that have come; they are the caller's from now on. */
 size_t tide_control_take(tide_control *control, uint32_t id, int *fds,
                          size_t most);

@@ -22,6 +22,7 @@ typedef struct control_conn {
   size_t out_length;
   int fds[TIDE_CONTROL_FDS]; /* received, not taken */
   size_t fd_count;
+  bool over; /* nothing more is read */
 } control_conn;
 
 struct tide_control {
@@ -29,8 +30,10 @@ struct tide_control {
   uv_loop_t *loop;
   tide_control_handlers handlers;
   uv_poll_t poll;
-  bool poll_open;        /* until its close callback */
-  int fd;                /* listens; -1: not */
+  bool poll_open; /* until its close callback */
+  int fd;         /* listens; -1: not */
+  int spare;      /* to accept with when there are no descriptors left */
+  bool deaf;      /* there was not even that one: until somebody leaves */
   struct sockaddr_un at; /* where */
   uint64_t inode;
   uint64_t device;
@@ -43,6 +46,8 @@ struct tide_control {
 
 /* Takes the descriptor over; NULL when that fails. */
 control_conn *tide_control__add(tide_control *control, int fd);
+/* A connection has ended: there is a descriptor again. */
+void tide_control__left(tide_control *control);
 /* Removes the file of the listening socket, if it still is ours. */
 void tide_control__unlink(tide_control *control);
 

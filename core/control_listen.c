@@ -1,7 +1,9 @@
 /* control_listen: the socket of a host that others find by its file.
  *
  * The directory is the first gate: it must be ours, and nobody else may enter
- * it. The file's mode is the second, who connects (SO_PEERCRED) the third.
+ * it. The file's mode is the second, who connects (SO_PEERCRED) the third. With
+ * shared access others enter and connect, but change nothing; the third gate is
+ * then the only one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +27,23 @@ static int fail(char *error, size_t size, const char *what, const char *where,
   return code;
 }
 
-int tide_control_directory(const char *path, bool make, char *error,
-                           size_t size) {
+/* A new one; chmod, for the umask may have taken the bits of others. */
+static int make_directory(const char *path, tide_control_access access) {
+  if (mkdir(path, S_IRWXU) != 0)
+    return errno == EEXIST ? 0 : uv_translate_sys_error(errno);
+  if (access == TIDE_CONTROL_SHARED && chmod(path, 0711) != 0)
+    return uv_translate_sys_error(errno);
+  return 0;
+}
+
+int tide_control_directory(const char *path, tide_control_access access,
+                           bool make, char *error, size_t size) {
+  bool shared = access == TIDE_CONTROL_SHARED;
   struct stat st;
   char why[128];
-  if (make && mkdir(path, S_IRWXU) != 0 && errno != EEXIST)
-    return fail(error, size, "cannot make the directory", path, "",
-                uv_translate_sys_error(errno));
+  int code = make ? make_directory(path, access) : 0;
+  if (code != 0)
+    return fail(error, size, "cannot make the directory", path, "", code);
   if (lstat(path, &st) != 0)
     return fail(error, size, "the directory", path, "",
                 uv_translate_sys_error(errno));
@@ -42,9 +54,10 @@ int tide_control_directory(const char *path, bool make, char *error,
            (unsigned)st.st_uid, (unsigned)geteuid());
   if (st.st_uid != geteuid())
     return fail(error, size, "the directory", path, why, UV_EPERM);
-  snprintf(why, sizeof why, "its mode is %04o: others can enter it, not 0700",
-           (unsigned)(st.st_mode & 07777));
-  if ((st.st_mode & 077) != 0)
+  snprintf(why, sizeof why, "its mode is %04o: others can %s it, not %s",
+           (unsigned)(st.st_mode & 07777), shared ? "write to" : "enter",
+           shared ? "0711" : "0700");
+  if ((st.st_mode & (shared ? 022 : 077)) != 0)
     return fail(error, size, "the directory", path, why, UV_EPERM);
   return 0;
 }
@@ -72,7 +85,8 @@ static int open_socket(const struct sockaddr_un *address) {
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0)
     return uv_translate_sys_error(errno);
-  /* The mode that the file will have; a umask would be the whole process's. */
+  /* The mode that the file will have, less the umask, which is the whole
+   * process's: it is left alone. */
   if (fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
       bind(fd, (const struct sockaddr *)address, sizeof *address) != 0 ||
       listen(fd, TIDE_CONTROL_CONNS) != 0) {
@@ -83,26 +97,78 @@ static int open_socket(const struct sockaddr_un *address) {
   return fd;
 }
 
+static void refuse(int fd) {
+  static const char text[] =
+      "{\"type\":\"error\",\"message\":\"too many connections\"}\n";
+  send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  close(fd);
+}
+
+static void accepted(tide_control *control, int fd) {
+  struct ucred peer = {0};
+  socklen_t length = sizeof peer;
+  if (control->conn_count >= TIDE_CONTROL_CONNS) {
+    refuse(fd);
+    return;
+  }
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+    close(fd);
+    return;
+  }
+  control_conn *conn = tide_control__add(control, fd);
+  if (conn != NULL && control->handlers.accepted != NULL)
+    control->handlers.accepted(control->handlers.arg, conn->id, peer.uid,
+                               peer.pid);
+}
+
+static int accept_one(int fd) {
+  return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+/* A process out of descriptors is one that somebody wants to look into: there
+ * is one kept for him. Then the socket waits until he has left; polled on, it
+ * would spin. */
+static int accept_with_spare(tide_control *control) {
+  int fd = -1;
+  if (control->spare >= 0) {
+    close(control->spare);
+    control->spare = -1;
+    fd = accept_one(control->fd);
+  }
+  if (fd < 0) {
+    control->deaf = true;
+    uv_poll_stop(&control->poll);
+  }
+  return fd;
+}
+
+static void keep_spare(tide_control *control) {
+  if (control->spare < 0)
+    control->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void on_ready(uv_poll_t *handle, int status, int events) {
   tide_control *control = handle->data;
   (void)events;
   for (int i = 0; status == 0 && i < ACCEPTS_PER_TURN && control->fd >= 0;
        i++) {
-    struct ucred peer = {0};
-    socklen_t length = sizeof peer;
-    int fd = accept4(control->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = accept_one(control->fd);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+      fd = accept_with_spare(control);
     if (fd < 0)
       return;
-    if (control->conn_count >= TIDE_CONTROL_CONNS ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-      close(fd);
-      continue;
-    }
-    control_conn *conn = tide_control__add(control, fd);
-    if (conn != NULL && control->handlers.accepted != NULL)
-      control->handlers.accepted(control->handlers.arg, conn->id, peer.uid,
-                                 peer.pid);
+    accepted(control, fd);
   }
+}
+
+void tide_control__left(tide_control *control) {
+  if (control->fd < 0)
+    return;
+  keep_spare(control);
+  if (!control->deaf)
+    return;
+  control->deaf = false;
+  uv_poll_start(&control->poll, UV_READABLE, on_ready);
 }
 
 static int watch(tide_control *control, int fd) {
@@ -113,18 +179,23 @@ static int watch(tide_control *control, int fd) {
   control->poll_open = true;
   control->poll.data = control;
   control->handles++;
+  control->deaf = false;
+  keep_spare(control);
   uv_unref((uv_handle_t *)&control->poll);
   uv_poll_start(&control->poll, UV_READABLE, on_ready);
   return 0;
 }
 
 /* Under the lock. */
-static int bind_there(tide_control *control, char *why, size_t size) {
+static int bind_there(tide_control *control, tide_control_access access,
+                      char *why, size_t size) {
   int code = tide_unix_make_way(&control->at, why, size);
   int fd = code == 0 ? open_socket(&control->at) : code;
   if (fd < 0)
     return fd;
   tide_unix_note(control->at.sun_path, &control->inode, &control->device);
+  if (access == TIDE_CONTROL_SHARED) /* nobody else can put a link there */
+    chmod(control->at.sun_path, 0666);
   code = watch(control, fd);
   if (code != 0) {
     tide_control__unlink(control);
@@ -134,20 +205,21 @@ static int bind_there(tide_control *control, char *why, size_t size) {
 }
 
 int tide_control_listen(tide_control *control, const char *directory,
-                        const char *file, char *error, size_t size) {
+                        const char *file, tide_control_access access,
+                        char *error, size_t size) {
   char path[4096];
   char why[256] = "";
   snprintf(path, sizeof path, "%s/%s", directory, file);
   if (control->poll_open)
     return fail(error, size, "control socket", path, "there is one already",
                 UV_EALREADY);
-  int code = tide_control_directory(directory, true, error, size);
+  int code = tide_control_directory(directory, access, true, error, size);
   if (code != 0)
     return code;
   code = tide_unix_address(path, &control->at, why, sizeof why);
   if (code == 0) {
     int held = lock(directory);
-    code = held < 0 ? held : bind_there(control, why, sizeof why);
+    code = held < 0 ? held : bind_there(control, access, why, sizeof why);
     if (held >= 0)
       close(held);
   }

@@ -4,13 +4,14 @@
 #include "../control.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../http/http.h"
 #include "lua.h"
 
 /* The function for each kind of event; the addresses are the registry keys. */
-static const char accepted_key, line_key, closed_key;
+static const char accepted_key, line_key, over_key, closed_key;
 
 typedef struct event {
   const char *key;
@@ -54,13 +55,21 @@ static void on_line(void *arg, uint32_t id, const char *text, size_t length) {
        (event){.key = &line_key, .id = id, .text = text, .length = length});
 }
 
+static void on_over(void *arg, uint32_t id, tide_control_over why) {
+  const char *text = why == TIDE_CONTROL_ENDED ? "ended" : "too long";
+  call(arg,
+       (event){
+           .key = &over_key, .id = id, .text = text, .length = strlen(text)});
+}
+
 static void on_closed(void *arg, uint32_t id) {
   call(arg, (event){.key = &closed_key, .id = id});
 }
 
 static tide_control *room(lua_State *L) {
   tide_host *host = tide_lua_host(L);
-  tide_control_handlers handlers = {host, on_accepted, on_line, on_closed};
+  tide_control_handlers handlers = {host, on_accepted, on_line, on_over,
+                                    on_closed};
   if (host->http == NULL)
     luaL_error(L, "the host is closed");
   if (host->control == NULL &&
@@ -82,13 +91,14 @@ static int succeeded(lua_State *L) {
   return 1;
 }
 
-/* control.on { accepted =, line =, closed = } */
+/* control.on { accepted =, line =, over =, closed = } */
 static int on(lua_State *L) {
   static const struct {
     const char *name;
     const char *key;
   } fields[] = {{"accepted", &accepted_key},
                 {"line", &line_key},
+                {"over", &over_key},
                 {"closed", &closed_key}};
   luaL_checktype(L, 1, LUA_TTABLE);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -98,19 +108,24 @@ static int on(lua_State *L) {
   return 0;
 }
 
-/* control.directory(path, make) -> true | nil, name, message */
+static tide_control_access check_access(lua_State *L, int index) {
+  return lua_toboolean(L, index) ? TIDE_CONTROL_SHARED : TIDE_CONTROL_PRIVATE;
+}
+
+/* control.directory(path, shared, make) -> true | nil, name, message */
 static int directory(lua_State *L) {
   char error[512];
-  int code = tide_control_directory(luaL_checkstring(L, 1), lua_toboolean(L, 2),
-                                    error, sizeof error);
+  int code = tide_control_directory(luaL_checkstring(L, 1), check_access(L, 2),
+                                    lua_toboolean(L, 3), error, sizeof error);
   return code == 0 ? succeeded(L) : failed(L, code, error);
 }
 
-/* control.listen(directory, file) -> true | nil, name, message */
+/* control.listen(directory, file, shared) -> true | nil, name, message */
 static int listen_there(lua_State *L) {
   char error[512];
   int code = tide_control_listen(room(L), luaL_checkstring(L, 1),
-                                 luaL_checkstring(L, 2), error, sizeof error);
+                                 luaL_checkstring(L, 2), check_access(L, 3),
+                                 error, sizeof error);
   return code == 0 ? succeeded(L) : failed(L, code, error);
 }
 
@@ -158,6 +173,18 @@ static int send_line(lua_State *L) {
   }
   int code = tide_control_send(room(L), check_id(L), line, length, fds, count);
   return code == 0 ? succeeded(L) : failed(L, code, NULL);
+}
+
+/* control.queued(id) -> bytes that the other side has not read yet */
+static int queued(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)tide_control_queued(room(L), check_id(L)));
+  return 1;
+}
+
+/* control.gone(id) -> whether the other side has closed both directions */
+static int gone(lua_State *L) {
+  lua_pushboolean(L, tide_control_gone(room(L), check_id(L)));
+  return 1;
 }
 
 /* control.take(id) -> { descriptor, ... }: all that have come */
@@ -273,6 +300,8 @@ void tide_lua_open_control(lua_State *L, tide_host *host) {
       {"connect", connect_there},
       {"peer", peer},
       {"send", send_line},
+      {"queued", queued},
+      {"gone", gone},
       {"take", take},
       {"finish", finish},
       {"close_fd", close_fd},

@@ -27,6 +27,8 @@ local M = {
 ---@field on_message fun(link: moontide.Link, message: table) what is no reply
 ---@field on_text fun(link: moontide.Link, text: string)|nil takes lines as they are
 ---@field on_closed fun(link: moontide.Link)|nil the other side is gone
+---@field on_over fun(link: moontide.Link, why: "ended"|"too long")|nil nothing more comes; whoever
+--- sets it closes the link
 ---@field closed boolean|nil
 local Link = {}
 Link.__index = Link
@@ -125,6 +127,18 @@ local function on_closed(id)
   if link.on_closed then guarded(link, link.on_closed, link) end
 end
 
+-- Nothing more comes, but it can still be answered.
+local function on_over(id, why)
+  local link = links[id]
+  if not link then return native.finish(id) end
+  if link.on_over then return guarded(link, link.on_over, link, why) end
+  if why == "too long" then
+    link:send { type = "error", message = "a line has at most 1 MiB: this one has no end" }
+  end
+  native.finish(id)
+  on_closed(id)
+end
+
 -- ---- serving ------------------------------------------------------------------------------------
 
 local function console()
@@ -173,7 +187,7 @@ local function on_accepted(id, uid, pid)
   link:close()
 end
 
-native.on { accepted = on_accepted, line = on_line, closed = on_closed }
+native.on { accepted = on_accepted, line = on_line, over = on_over, closed = on_closed }
 
 -- ---- where --------------------------------------------------------------------------------------
 
@@ -192,6 +206,12 @@ function M.directory()
   return base and base .. "/moontide" or ("/tmp/moontide-%d"):format(native.uid())
 end
 
+-- Whether other users are to reach it: `console.uids`.
+local function shared()
+  local uids = config.get "console.uids"
+  return uids ~= nil and #uids > 0
+end
+
 local function file_prefix()
   return (config.get "name" or "unnamed"):gsub("/", "_") .. "-"
 end
@@ -200,7 +220,7 @@ end
 function M.open()
   if M.path or not config.get "control.socket" then return end
   local directory, file = M.directory(), ("%s%d.sock"):format(file_prefix(), core.host.pid)
-  local ok, _, message = native.listen(directory, file)
+  local ok, _, message = native.listen(directory, file, shared())
   if not ok then
     return write(2, "control", ("no control socket, so no takeover of this process: %s "
       .. "(control.dir says where it goes, control.socket = false that there is none)"):format(
@@ -215,7 +235,7 @@ end
 ---@return string|nil message why nobody can be looked for
 function M.others()
   local directory, list = M.directory(), {}
-  local ok, name, message = native.directory(directory, false)
+  local ok, name, message = native.directory(directory, shared(), false)
   if not ok and name == "ENOENT" then return list end
   if not ok then return nil, message end
   local prefix = file_prefix()

@@ -24,25 +24,28 @@ function notify.mute() end
 --- on their way to a successor. Failures are nil, libuv's name, a sentence.
 local control = {}
 
---- Sets who hears of clients, of lines (either side's), and of a connection's end.
+--- Sets who hears of clients, of lines (either side's), of the end of what comes, and of a
+--- connection's end.
 ---@param handlers { accepted: fun(id: integer, uid: integer, pid: integer), line: fun(id: integer,
---- text: string), closed: fun(id: integer) }
+--- text: string), over: fun(id: integer, why: "ended"|"too long"), closed: fun(id: integer) }
 function control.on(handlers) end
 
---- Whether the directory is ours alone.
+--- Whether the directory is ours alone; with `shared`: ours to change.
 ---@param path string
+---@param shared boolean
 ---@param make boolean
 ---@return true|nil
 ---@return string|nil name
 ---@return string|nil message
-function control.directory(path, make) end
+function control.directory(path, shared, make) end
 
 ---@param directory string
 ---@param file string
+---@param shared boolean others may connect
 ---@return true|nil
 ---@return string|nil name
 ---@return string|nil message
-function control.listen(directory, file) end
+function control.listen(directory, file, shared) end
 
 ---@param path string
 ---@return integer|nil id
@@ -62,6 +65,14 @@ function control.peer(id) end
 ---@return string|nil name
 ---@return string|nil message
 function control.send(id, line, fds) end
+
+---@param id integer
+---@return integer bytes that the other side has not read yet
+function control.queued(id) end
+
+---@param id integer
+---@return boolean whether the other side has closed both directions
+function control.gone(id) end
 
 --- Descriptors that have come; they are the caller's.
 ---@param id integer
