@@ -1,0 +1,135 @@
+--- A value as JSON can say it: tables, strings, numbers, booleans and null.
+--
+-- Within the limits of the console, what was left out is said inside the data: a string ends with
+-- "... 12 more bytes", a list has a last item and an object a member "..." that says how many more
+-- there are. A value that shows itself (`__console`: what commands return) is data made to be read
+-- by programs, so it has wider limits.
+local entries = require "moontide.console.printer.entries"
+local json = require "moontide.json"
+local metamethod = require "moontide.console.printer.metamethod"
+local scalars = require "moontide.console.printer.scalars"
+local text_of = require "moontide.text"
+
+local M = {}
+
+---@type moontide.console.Limits
+M.wide = { depth = 8, items = 1000, string = 4096, bytes = 512 * 1024 }
+
+local ARRAY = debug.getmetatable(json.array {})
+
+local function string_data(text, limit)
+  local shown, left_out = scalars.cut(text, limit)
+  shown = text_of.repair(shown)
+  return left_out == 0 and shown or ("%s... %d more bytes"):format(shown, left_out)
+end
+
+local function number_data(number)
+  if number ~= number or number == math.huge or number == -math.huge then
+    return scalars.number(number)
+  end
+  return number
+end
+
+local function scalar(state, value)
+  local kind = type(value)
+  if kind == "string" then return string_data(value, state.limits.string) end
+  if kind == "number" then return number_data(value) end
+  if kind == "boolean" then return value end
+  if kind == "nil" or (kind == "userdata" and ("%p"):format(value) == "(null)") then
+    return json.null
+  end
+  if kind == "function" and not state.names then state.names = scalars.function_names() end
+  return scalars.text(value, state.names)
+end
+
+-- Keys that are no strings stand in brackets: `[1]`.
+local function key_data(state, key, taken)
+  local text
+  if type(key) == "string" then
+    text = string_data(key, state.limits.string)
+  elseif type(key) == "table" then
+    text = ("[table %p]"):format(key)
+  else
+    text = "[" .. scalars.text(key, state.names) .. "]"
+  end
+  while taken[text] ~= nil do text = text .. "'" end
+  return text
+end
+
+local convert
+
+local function list_data(state, value, shown, depth)
+  local list = json.array {}
+  for i = 1, shown.list do
+    if state.left <= 0 then
+      return list, shown.more + shown.list - i + 1 + #shown.keys
+    end
+    list[i] = convert(state, rawget(value, i), depth)
+    state.left = state.left - 1
+  end
+  return list, shown.more
+end
+
+local function object_data(state, value, shown, depth)
+  local object, keys = {}, {}
+  for i = 1, shown.list do keys[i] = i end
+  table.move(shown.keys, 1, #shown.keys, #keys + 1, keys)
+  for i, key in ipairs(keys) do
+    if state.left <= 0 then return object, shown.more + #keys - i + 1 end
+    local name = key_data(state, key, object)
+    state.left = state.left - #name - 4
+    object[name] = convert(state, rawget(value, key), depth)
+  end
+  return object, shown.more
+end
+
+local function is_list(value, shown)
+  if #shown.keys > 0 then return false end
+  return shown.list > 0 or rawequal(debug.getmetatable(value), ARRAY)
+end
+
+local function table_data(state, value, depth)
+  if state.open[value] then return "<cycle>" end
+  if depth >= state.limits.depth then
+    local count, at_least = entries.count(value)
+    if count > 0 then return ("{ ... %s }"):format(entries.more(count, at_least)) end
+  end
+  local shown = entries.of(value, state.limits.items)
+  local as_list = is_list(value, shown)
+  state.open[value] = true
+  local data, left_out = (as_list and list_data or object_data)(state, value, shown, depth + 1)
+  state.open[value] = nil
+  if left_out == 0 and not shown.at_least then return data end
+  local more = entries.more(left_out, shown.at_least)
+  if as_list then
+    data[#data + 1] = "... " .. more
+  else
+    data[key_data(state, "...", data)] = more
+  end
+  return data
+end
+
+function convert(state, value, depth)
+  local kind = type(value)
+  if rawequal(value, json.null) then return value end
+  if kind == "table" or kind == "userdata" then
+    local text = metamethod.text(state.budget, value, "__tostring")
+    if text then value, kind = text, "string" end
+  end
+  local data = kind == "table" and table_data(state, value, depth) or scalar(state, value)
+  if type(data) == "string" then state.left = state.left - #data end
+  return data
+end
+
+--- The data of one value.
+---@param value any
+---@param limits moontide.console.Limits all of them
+---@return any
+function M.of(value, limits)
+  local meta = debug.getmetatable(value)
+  if type(value) == "table" and meta and rawget(meta, "__console") ~= nil then limits = M.wide end
+  local state = { limits = limits, open = {}, left = limits.bytes, budget = metamethod.budget() }
+  return convert(state, value, 0)
+end
+
+return M
