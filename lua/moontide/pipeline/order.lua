@@ -17,6 +17,15 @@ local M = {}
 local BIT = {}
 for n = 0, 63 do BIT[1 << n] = n end
 
+--- Longer lists do not go over the stack (LUAI_MAXSTACK is 1,000,000).
+local MOST_UNPACKED = 1 << 16
+
+--- Whatever is filled from this on: a table with room for as many items as the list, so that it is
+--- not moved a dozen times while it grows.
+local function roomy(list, count)
+  return count <= MOST_UNPACKED and { table.unpack(list, 1, count) } or {}
+end
+
 ---@class tide.OrderInput
 ---@field names string[]
 ---@field waits string[][] the names that each phase waits for
@@ -47,7 +56,8 @@ for n = 0, 63 do BIT[1 << n] = n end
 function M.sort(input)
   local names, waits, numbers = input.names, input.waits, input.numbers
   local chained, preceding, count = input.chained, input.preceding, #input.names
-  local state, next_waiter, looked = {}, {}, {}
+  local state, next_waiter = roomy(names, count), roomy(names, count)
+  local looked = roomy(names, count)
   for number = 1, count do
     state[number], next_waiter[number], looked[number] = false, false, 0
   end
