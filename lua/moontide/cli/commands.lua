@@ -8,6 +8,7 @@ M.list = {
   { "plan", "print the order of the phases and their budgets" },
   { "why", "say why one phase runs before another" },
   { "graph", "draw the phases for Mermaid or Graphviz" },
+  { "report", "show what a process did at its start and its end" },
   { "healthcheck", "ask a running process whether it is ready" },
   { "version", "print the version" },
 }

@@ -79,17 +79,22 @@ function M.write(summary, opts)
   end
 end
 
---- Where the report goes by the configuration, and how many are kept. In a program that only
---- embeds the host, nowhere unless it was asked for.
+--- Where the configuration has the reports of a process go; nil: nowhere.
+---@return string|nil
+function M.dir()
+  local set = require("moontide.config").get "report.dir"
+  if set then return set end
+  local state = require("moontide.state_dir").path()
+  return state and state .. "/reports"
+end
+
+-- In a program that only embeds the host, nowhere unless it was asked for.
 local function options()
   local config = require "moontide.config"
-  local keep = config.get("report.keep")
-  local dir = config.get("report.dir")
-  if keep == 0 then return nil end
+  local keep = config.get "report.keep"
+  if keep == 0 or core.host.mode ~= "process" and not config.get "report.dir" then return nil end
+  local dir = M.dir()
   if dir then return { dir = dir, keep = keep } end
-  if core.host.mode ~= "process" then return nil end
-  local state = require("moontide.state_dir").path()
-  if state then return { dir = state .. "/reports", keep = keep } end
   core.log.write(2, "report", "no report is kept: set report.dir, state_dir or $HOME")
 end
 

@@ -1,0 +1,82 @@
+--- A report as text for a terminal: what ended how, when, and what the end waited for. Pure.
+local arguments = require "moontide.cli.arguments"
+local duration = require "moontide.duration"
+local rows = require "moontide.observe.report.rows"
+
+local M = {}
+
+local BAR = 24
+
+local function brief(seconds)
+  if not seconds then return "-" end
+  return seconds < 10 and ("%d ms"):format(math.floor(seconds * 1000 + 0.5))
+    or ("%.1f s"):format(seconds)
+end
+
+-- The row's place between the start and the end of its pipeline.
+local function bar(row, whole)
+  if not row.at or whole <= 0 then return (" "):rep(BAR) end
+  local from = math.min(math.floor(row.at / whole * BAR), BAR - 1)
+  local to = math.ceil((row.at + (row.seconds or 0)) / whole * BAR)
+  local length = math.max(math.min(to, BAR) - from, 1)
+  return (" "):rep(from) .. (row.phase and "-" or "="):rep(length)
+    .. (" "):rep(BAR - from - length)
+end
+
+local function table_of(pipeline, list)
+  local cells = { { "", "", "outcome", "at", "took", "" } }
+  for _, row in ipairs(list) do
+    cells[#cells + 1] = {
+      row.critical and "*" or " ", (row.phase and "" or "  ") .. row.name, row.outcome,
+      brief(row.at), brief(row.seconds), "|" .. bar(row, pipeline.seconds) .. "|",
+    }
+  end
+  return arguments.columns(cells, "  ")
+end
+
+local function trouble(row)
+  local item = row.item
+  local why = item.error or item.why
+  if not why then return nil end
+  local text = ("  %s: %s\n"):format(row.name, why)
+  if item.traceback then text = text .. item.traceback:gsub("\t", "      ") .. "\n" end
+  return text
+end
+
+local function pipeline_text(pipeline)
+  local list, empty = rows.of(pipeline)
+  local parts = { ("%s %s in %s%s, began %s\n"):format(pipeline.kind, pipeline.outcome,
+    brief(pipeline.seconds), pipeline.total and " of " .. duration.format(pipeline.total) or "",
+    os.date("!%Y-%m-%d %H:%M:%SZ", math.floor(pipeline.started))) }
+  parts[2] = #list > 0 and table_of(pipeline, list) or "  nothing was to be done\n"
+  if #list > 0 and empty > 0 then parts[3] = ("  and %d empty phases\n"):format(empty) end
+  for _, row in ipairs(list) do parts[#parts + 1] = trouble(row) end
+  return table.concat(parts)
+end
+
+local function drain_text(drain)
+  local lines = { ("listener %s: %d answered while draining, %d idle connections closed, "
+    .. "%d accepted late, %d forced\n"):format(drain.listener, drain.served or 0,
+    drain.closed_idle or 0, drain.drained or 0, drain.forced or 0) }
+  for _, request in ipairs(drain.requests or {}) do
+    lines[#lines + 1] = ("  forced: %s %s, %s old, %d bytes sent\n"):format(request.method,
+      request.path, brief(request.age), request.bytes or 0)
+  end
+  return table.concat(lines)
+end
+
+--- The whole report.
+---@param report moontide.Report
+---@return string
+function M.text(report)
+  local parts = { ("%s, process %s, exit code %d%s\n"):format(report.name or "unnamed",
+    report.pid or "?", report.exit_code,
+    report.reason and ": " .. (report.reason.text or report.reason.kind or "?") or "") }
+  for _, pipeline in ipairs(report.pipelines) do parts[#parts + 1] = pipeline_text(pipeline) end
+  for _, drain in ipairs(report.drains or {}) do parts[#parts + 1] = drain_text(drain) end
+  local text = table.concat(parts, "\n")
+  if text:find "\n  %* " then text = text .. "\n* the end waited for it\n" end
+  return text
+end
+
+return M
