@@ -62,7 +62,7 @@ describe("report", function()
 
   it("looks where a process of that name writes", function()
     local state = proc.temp_dir()
-    local env = { XDG_STATE_HOME = state, STATE_DIRECTORY = "" }
+    local env = { XDG_STATE_HOME = state, STATE_DIRECTORY = false, MOONTIDE_STATE_DIR = false }
     assert.equal(0, (proc.run { script = APP, env = env }))
     local code, out, err = moontide({ "report", "--name", "orders" }, env)
     assert.equal(0, code, err)
