@@ -30,16 +30,15 @@ bool tide_exchange_head_sent(const tide_exchange *exchange) {
   return exchange->head_sent;
 }
 
-void tide_exchange_remote(const tide_exchange *exchange, char *out,
-                          size_t size) {
+void tide_conn__remote(const tide_conn *conn, char *out, size_t size) {
   struct sockaddr_storage address;
   int length = sizeof address;
   char host[64];
   char port[16];
   snprintf(out, size, "unix");
-  if (exchange->conn->listener->is_unix ||
-      uv_tcp_getpeername(&exchange->conn->io.tcp, (struct sockaddr *)&address,
-                         &length) != 0 ||
+  if (conn->listener->is_unix ||
+      uv_tcp_getpeername(&conn->io.tcp, (struct sockaddr *)&address, &length) !=
+          0 ||
       getnameinfo((struct sockaddr *)&address, (socklen_t)length, host,
                   sizeof host, port, sizeof port,
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
@@ -52,6 +51,11 @@ void tide_exchange_remote(const tide_exchange *exchange, char *out,
     snprintf(out, size, "[%s]:%s", host, port);
   else
     snprintf(out, size, "%s:%s", host, port);
+}
+
+void tide_exchange_remote(const tide_exchange *exchange, char *out,
+                          size_t size) {
+  tide_conn__remote(exchange->conn, out, size);
 }
 
 /* Once, only to a client that waits for it, and only while it is of use. */

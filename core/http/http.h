@@ -172,6 +172,33 @@ typedef struct tide_drain_report {
 void tide_listener_report(const tide_listener *listener,
                           tide_drain_report *out);
 
+/* ---- looking in (look.c) --------------------------------------------------
+ */
+
+/* A connection as it is at the call; the texts are the room's. */
+typedef struct tide_conn_view {
+  const char *state; /* "idle", "head", "handler", "write", "upgraded", */
+  char peer[96];     /* "closing"; "127.0.0.1:4711" or "unix" */
+  uint64_t age;      /* ns since it was accepted */
+  uint64_t
+      request_age;    /* ns since the request's first byte; 0: there is none */
+  const char *method; /* NULL until the head is complete */
+  const char *path;
+  size_t path_length;
+  uint64_t received; /* bytes of its body */
+  uint64_t sent;     /* bytes of its answer */
+  uint32_t served;   /* requests begun */
+  uint32_t queued;   /* bytes that the socket has not taken yet */
+  uint32_t written;  /* all bytes ever written; wraps around */
+} tide_conn_view;
+
+typedef void (*tide_conn_view_fn)(void *arg, const tide_conn_view *view);
+
+/* Calls `fn` for so many connections at most, those with a request first, which
+ * must change none; returns how many there are. */
+size_t tide_listener_look(const tide_listener *listener, size_t most,
+                          tide_conn_view_fn fn, void *arg);
+
 /* ---- handover (handover.c) ------------------------------------------------
  *
  * A listening socket goes from one process to its successor, which gets a

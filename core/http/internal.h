@@ -296,6 +296,8 @@ void tide_conn__destroy(tide_conn *conn, bool reset);
 /* Asks the next loop turn to look at the connection. */
 void tide_conn__later(tide_conn *conn);
 bool tide_conn__is_young(const tide_conn *conn, uint64_t now);
+/* As tide_exchange_remote. */
+void tide_conn__remote(const tide_conn *conn, char *out, size_t size);
 /* Bytes that wait in the kernel, unread. */
 int tide_conn__unread(const tide_conn *conn);
 /* Whether there are bytes that nobody has looked at yet, wherever they wait. */

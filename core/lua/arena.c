@@ -59,6 +59,11 @@ void tide_arena_free(tide_arena *arena) {
   free(arena);
 }
 
+void tide_arena_use(const tide_arena *arena, size_t *taken, size_t *size) {
+  *taken = (size_t)(arena->at - arena->memory);
+  *size = ARENA_SIZE;
+}
+
 static size_t grains(size_t size) {
   return (size + GRAIN - 1) / GRAIN;
 }

@@ -19,6 +19,9 @@ tide_arena *tide_arena_new(void);
 /* After lua_close. */
 void tide_arena_free(tide_arena *arena);
 
+/* How much of it was ever handed out, and how much there is. */
+void tide_arena_use(const tide_arena *arena, size_t *taken, size_t *size);
+
 /* A lua_Alloc; `arg` is a tide_arena or NULL. */
 void *tide_arena_alloc(void *arg, void *block, size_t old_size, size_t size);
 

@@ -68,6 +68,7 @@ static lua_CFunction find_native(const char *name) {
       {".control", open_control},
       {".digest", tide_lua_open_digest},
       {".embed", tide_lua_open_embed},
+      {".look", tide_lua_open_look},
 #ifdef TIDE_SQLITE
       {".sqlite", tide_lua_open_sqlite},
 #endif

@@ -249,14 +249,18 @@ const luaL_Reg tide_task_spawn_functions[] = {
 static const char *const policies[] = {
     "expire",    "drop",         "end_body", "end_later", "broken",
     "slice_end", "next_at",      "due",      "pass_on",   "own_ended",
-    "wake_all",  "on_end_error", "duration", NULL,
+    "wake_all",  "on_end_error", "duration", "ended",     NULL,
 };
 
-/* policy(name, fn): what the library decides. */
+/* policy(name, fn): what the library decides; of those that end well it need
+ * not hear. */
 static int policy(lua_State *L) {
   int which = luaL_checkoption(L, 1, NULL, policies) + 1;
-  luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
+  if (which == POLICY_ENDED)
+    tide_sched_of(L)->tells_ends = !lua_isnil(L, 2);
+  else
+    luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_rawseti(L, lua_upvalueindex(UP_POLICY), which);
   return 0;
 }
@@ -350,6 +354,7 @@ void tide_lua_open_task(lua_State *L, tide_host *host) {
   add_functions(L, up, tide_task_wait_functions);
   add_functions(L, up, tide_task_end_functions);
   add_functions(L, up, tide_task_run_functions);
+  add_functions(L, up, tide_task_look_functions);
   tide_task_open_fields(L, up);
   push_sleep(L, up + UP_POLICY - 1);
   keep_for_c(L, s, up);

@@ -116,7 +116,8 @@ enum {
   POLICY_WAKE_ALL,     /* (joiners) */
   POLICY_ON_END_ERROR, /* (t, error with traceback) */
   POLICY_DURATION,     /* (value, what, level) -> seconds, or raises */
-  POLICY_COUNT = POLICY_DURATION
+  POLICY_ENDED,        /* (t): it has ended well; only while somebody asks */
+  POLICY_COUNT = POLICY_ENDED
 };
 
 typedef struct tide_sched {
@@ -128,6 +129,7 @@ typedef struct tide_sched {
   lua_Integer live; /* tasks started and not ended */
   double now;       /* as the pump last read it: to a few slices */
   tide_task *spare; /* a task that ended unseen, to be used again */
+  bool tells_ends;  /* there is a policy for tasks that have ended well */
   int due_fn;       /* in the registry: what is called for a clock entry */
   int live_ref;     /* and the table `live` */
   int ready_fn;     /* and what has a task ready for C to start */
@@ -199,6 +201,9 @@ int tide_task_slice(lua_State *L, tide_sched *s, tide_task *t, int nargs,
 void tide_task_after(lua_State *L, tide_sched *s, int index, tide_task *t,
                      int status, int results);
 extern const luaL_Reg tide_task_run_functions[];
+
+/* task_look.c: for one who looks in */
+extern const luaL_Reg tide_task_look_functions[];
 
 /* task_call.c */
 

@@ -82,14 +82,16 @@ void tide_task_settle(lua_State *L, tide_sched *s, int index, tide_task *t,
   set_times(s, t);
   s->live--;
   tide_far_clear(&s->horizon, &t->far);
-  lua_pushnil(L);
-  lua_setiuservalue(L, index, TASK_FN);
   if (outcome != OUTCOME_OK) {
     tide_push_policy(L, POLICY_PASS_ON);
     lua_pushvalue(L, index);
     lua_getiuservalue(L, index, TASK_SCOPE);
     lua_call(L, 2, 0);
+  } else if (s->tells_ends) {
+    tell(L, POLICY_ENDED, index);
   }
+  lua_pushnil(L);
+  lua_setiuservalue(L, index, TASK_FN);
   if (t->own != NULL) {
     lua_getfield(L, index, "own");
     tell(L, POLICY_OWN_ENDED, lua_gettop(L));

@@ -363,8 +363,32 @@ function tasks.counts() end
 
 --- Sets what the library decides; see core/lua/task.h.
 ---@param name string
----@param fn function
+---@param fn function|nil nil only for "ended"
 function tasks.policy(name, fn) end
+
+--- The live tasks in so many places from one on, whatever their scope.
+---@param place integer from 1
+---@param most integer up to 65536
+---@return moontide.Task[]
+---@return integer|nil next the place to go on with; nil: that was all
+function tasks.live(place, most) end
+
+--- So many live tasks of a scope, oldest first; of the last 65536 that began.
+---@param scope moontide.Scope
+---@param most integer
+---@return moontide.Task[]
+function tasks.oldest(scope, most) end
+
+--- A field that is made up when it is asked for, as the id, if it has been.
+---@param t moontide.Task
+---@param key string
+---@return any
+function tasks.given(t, key) end
+
+--- When its sleep is over.
+---@param t moontide.Task
+---@return number|nil seconds on the clock's scale; nil: it does not sleep
+function tasks.due(t) end
 
 --- Sets the message handler at the base of each task.
 ---@param fn fun(err: any): any

@@ -233,6 +233,25 @@ function source:done() end
 ---@return integer
 function source:active() end
 
+---@class moontide.core.look `require "moontide.core.look"`: what one who looks in is told
+local look = {}
+
+--- So many connections of a listener at most, those with a request first.
+---@param listener userdata
+---@param most integer
+---@return moontide.inspect.Connection[]
+---@return integer count how many there are
+function look.conns(listener, most) end
+
+--- What the process uses, and Lua's collector; of a Lua state of the host's own its arena, and of
+--- one with a limit that.
+---@return { collector: string, resident: integer|nil, arena_taken: integer|nil,
+--- arena_size: integer|nil, limit: integer|nil, limit_used: integer|nil }
+function look.memory() end
+
+---@return number seconds since the host was made
+function look.uptime() end
+
 ---@class moontide.core.sqlite `require "moontide.core.sqlite"`; not there when built without it
 local sqlite = {}
 

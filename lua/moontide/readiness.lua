@@ -35,6 +35,11 @@ local PERIODS = 3
 ---@field name string
 ---@field ok boolean|nil what is served; nil before the first result
 ---@field message string|nil why it is not ok
+---@field at number|nil when the last result came, on the clock's scale
+---@field latency number|nil seconds that it took
+---@field expires_at number|nil when that result is stale
+---@field good integer results in a row that were ok
+---@field bad integer results in a row that were not
 local Check = {}
 Check.__index = Check
 
@@ -99,12 +104,15 @@ local function publish(self, latency_ms, extra)
   if extra or not self.ok then text = M.members(body_of(self, latency_ms, extra)) end
   text = text or ("\"latencyMs\":%d"):format(latency_ms) -- alone, or beside what JSON cannot say
   local opts = self.opts
-  core.health.set(self.name, self.ok, opts.critical, text, now() + PERIODS * opts.every)
+  self.at = now()
+  self.expires_at = self.at + PERIODS * opts.every
+  core.health.set(self.name, self.ok, opts.critical, text, self.expires_at)
 end
 
 --- Takes one result.
 function Check:result(ok, message, extra, latency)
   local was = self.ok
+  self.latency = latency
   self.message = ok and self.message or message
   self.ok = settle(self, ok)
   if self.ok then self.message = nil end

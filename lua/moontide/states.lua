@@ -3,7 +3,11 @@
 local core = require "moontide.core"
 local record = require "moontide.pipeline.record"
 
-local M = {}
+local M = {
+  --- When the state was last moved, on the clock's scale; nil: never.
+  ---@type number|nil
+  moved_at = nil,
+}
 
 local observers = {}
 
@@ -39,6 +43,7 @@ function M.move(to, reason)
       "from", from, "to", to)
     return false
   end
+  M.moved_at = core.clock.now()
   core.log.write(1, "lifecycle", "lifecycle.state.changed", "from", from, "to", to,
     "reason", reason and tostring(reason))
   local copy = table.move(observers, 1, #observers, 1, {})

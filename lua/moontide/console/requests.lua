@@ -113,7 +113,7 @@ function handlers.status(_, request, reply)
     end
     reached = wait_for(wanted, field(request, "timeout", "number", 30))
   end
-  reply:value { status = require("moontide.console.inspect.status").collect() }
+  reply:value { status = require("moontide.console.status").collect() }
   if not reached then return reply:done "timeout" end
   if wanted and core.state.get() ~= wanted then
     reply:refuse(("the state is past %s: it is %s"):format(wanted, core.state.get()), "error")

@@ -39,15 +39,21 @@ local function share(phase_run)
   return ("%.1f of %.4g s"):format(spent, phase_run.deadline - from)
 end
 
+--- What is being waited for in a phase: "db: connect and 2 more, 3.1 of 30 s, sleep".
+---@return string
+function M.what(phase_run)
+  local running = M.running(phase_run)
+  local first = running[1]
+  if not first then return ("%s, %s"):format(phase_run.name, share(phase_run)) end
+  local more = #running > 1 and (" and %d more"):format(#running - 1) or ""
+  return ("%s: %s%s, %s, %s"):format(phase_run.name, first.name, more, share(phase_run),
+    doing(first))
+end
+
 --- One line for a phase that is being waited for.
 ---@return string
 function M.line(phase_run)
-  local running = M.running(phase_run)
-  local first = running[1]
-  if not first then return ("waiting for %s, %s"):format(phase_run.name, share(phase_run)) end
-  local more = #running > 1 and (" and %d more"):format(#running - 1) or ""
-  return ("waiting for %s: %s%s, %s, %s"):format(phase_run.name, first.name, more,
-    share(phase_run), doing(first))
+  return "waiting for " .. M.what(phase_run)
 end
 
 local function report(run)

@@ -63,6 +63,14 @@ function M.cancel_timer(id)
   end
 end
 
+--- How many timers are set.
+---@return integer
+function M.count()
+  local count = 0
+  for _ in next, entries do count = count + 1 end
+  return count
+end
+
 core.clock.on_due(function(id)
   local fn = entries[id]
   entries[id] = nil

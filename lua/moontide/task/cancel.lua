@@ -10,6 +10,13 @@ local traceback = require "moontide.task.traceback"
 
 local M = {}
 
+--- Who cancels: the running task by its name; nil: none runs.
+---@return string|nil
+function M.canceller()
+  local t = mechanism.current()
+  return t and tostring(t.name)
+end
+
 --- Whether a shield holds the cancellation off.
 ---@param shield moontide.Shield|nil
 ---@return boolean

@@ -2,6 +2,7 @@
 --- only when somebody is to be told.
 local cancel = require "moontide.lazy" "moontide.task.cancel"
 local core = require "moontide.core"
+local ended = require "moontide.lazy" "moontide.task.ended"
 local errors = require "moontide.task.errors"
 local traceback = require "moontide.lazy" "moontide.task.traceback"
 
@@ -139,8 +140,10 @@ local function blame(t, scope)
   end
 end
 
---- Tells whoever is to hear of it: siblings and owner in a strict scope, else the policy above.
+--- Remembers it, and tells whoever is to hear of it: siblings and owner in a strict scope, else the
+--- policy above.
 policy("pass_on", function(t, scope)
+  ended.note(t)
   if not scope.strict then
     blame(t, scope)
   elseif not scope.failure and t.outcome ~= "cancelled" then

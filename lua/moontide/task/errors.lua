@@ -6,6 +6,7 @@ local M = {}
 ---@field kind "cancelled"|"timeout"|"self_wait"
 ---@field message string
 ---@field reason string|nil why it was cancelled
+---@field by string|nil the task that cancelled it
 ---@field limit string|nil whose deadline passed
 ---@field seconds number|nil how long the task had
 local TaskError = {}
@@ -17,11 +18,13 @@ function TaskError:__tostring()
 end
 
 ---@param reason string|nil
+---@param by string|nil who cancels
 ---@return moontide.TaskError
-function M.cancelled(reason)
+function M.cancelled(reason, by)
   reason = reason == nil and "cancelled" or tostring(reason)
   local message = reason == "cancelled" and reason or "cancelled: " .. reason
-  return setmetatable({ kind = "cancelled", reason = reason, message = message }, TaskError)
+  return setmetatable({ kind = "cancelled", reason = reason, message = message, by = by },
+    TaskError)
 end
 
 ---@param limit string whose deadline it was: "its own timeout", "phase db"

@@ -146,7 +146,7 @@ end
 ---@param reason string|nil
 ---@return boolean asked false when it had ended or was cancelled already
 function methods:cancel(reason)
-  return cancel.cancel(self, errors.cancelled(reason))
+  return cancel.cancel(self, errors.cancelled(reason, cancel.canceller()))
 end
 
 --- Where it was spawned ("file:line") when the spawner said so, else where its function is defined.

@@ -109,7 +109,7 @@ Scope.start = mechanism.start
 --- Cancels all its tasks, and those that it will still get.
 ---@param reason string|nil
 function Scope:cancel(reason)
-  cancel.cancel_scope(self, errors.cancelled(reason))
+  cancel.cancel_scope(self, errors.cancelled(reason, cancel.canceller()))
 end
 
 --- Waits until no task of it lives.

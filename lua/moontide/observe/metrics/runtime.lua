@@ -22,26 +22,12 @@ local function declare_counts(metrics)
   end)
 end
 
---- Seconds between two looks at the loop. It is only looked at once somebody reads metrics.
-local LAG_PERIOD = 1
-
-local function watch_lag(histogram)
-  local task, now = require "moontide.task", core.clock.now
-  while true do
-    local due = now() + LAG_PERIOD
-    task.sleep(LAG_PERIOD)
-    histogram:observe(math.max(0, now() - due))
-  end
-end
-
 local function declare_lag(metrics)
-  local lag = metrics.histogram("moontide_loop_lag_seconds",
-    "How much later than due the loop came to a timer; sampled every second.",
-    { 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1, 5 })
-  local background = require "moontide.background"
-  background.when_ready(function()
-    background.start("metrics: loop lag", "internal", watch_lag, lag)
-  end)
+  local lag = require "moontide.observe.loop_lag"
+  local histogram = metrics.histogram("moontide_loop_lag_seconds",
+    "How much later than due the loop came to a timer; sampled every second.", lag.bounds)
+  require("moontide.background").when_ready(lag.begin)
+  metrics.on_collect(function() histogram:mirror(lag.buckets, lag.sum) end)
 end
 
 ---@param metrics table the registry

@@ -1,0 +1,139 @@
+--- How what one looked up is shown: plain data with a metatable that renders it, columns that line
+--- up, and numbers as people read them. Pure.
+local text = require "moontide.text"
+
+local M = {}
+
+--- Columns that a cell may have before it is cut.
+local WIDEST = 60
+
+--- Makes data that the console prints by `render`, and that is a plain table otherwise.
+---@generic T: table
+---@param data T
+---@param render fun(data: T): string
+---@return T data the same table
+function M.new(data, render)
+  return setmetatable(data, { __console = render })
+end
+
+-- A name may hold anything, also what would move a terminal's cursor.
+local function clean(cell)
+  return (text.repair(tostring(cell)):gsub("%c", "?"))
+end
+
+--- A text that is at most `width` characters long.
+---@param cell any
+---@param width integer
+---@return string
+function M.cut(cell, width)
+  local shown = clean(cell)
+  if utf8.len(shown) <= width then return shown end
+  return shown:sub(1, utf8.offset(shown, width) - 1) .. "…"
+end
+
+--- A text as lines of at most `width` characters, broken between words where that can be.
+---@param line string
+---@param width integer
+---@param most integer lines; the last is cut
+---@return string[]
+function M.wrap(line, width, most)
+  local lines, rest = {}, clean(line)
+  while #lines < most - 1 and utf8.len(rest) > width do
+    local piece = rest:sub(1, utf8.offset(rest, width + 1) - 1)
+    local space = piece:match "^.*() "
+    if space and space > 1 then piece = piece:sub(1, space - 1) end
+    lines[#lines + 1] = piece
+    rest = rest:sub(#piece + 1):gsub("^ +", "")
+  end
+  lines[#lines + 1] = M.cut(rest, width)
+  return lines
+end
+
+local function padded(cell, width, right)
+  local space = (" "):rep(width - utf8.len(cell))
+  return right and space .. cell or cell .. space
+end
+
+--- Rows as text, in columns as wide as what stands in them.
+---@param head string[] the names of the columns; one that begins with ">" is set to the right
+---@param rows any[][] false and nil are "-"
+---@return string text without a newline at its end
+function M.columns(head, rows)
+  local lines, widths, right = { {} }, {}, {}
+  for i, name in ipairs(head) do
+    right[i] = name:sub(1, 1) == ">"
+    lines[1][i] = right[i] and name:sub(2) or name
+    widths[i] = #lines[1][i]
+  end
+  for _, row in ipairs(rows) do
+    local cells = {}
+    for i = 1, #head do
+      cells[i] = M.cut(row[i] or "-", WIDEST)
+      widths[i] = math.max(widths[i], utf8.len(cells[i]))
+    end
+    lines[#lines + 1] = cells
+  end
+  for n, cells in ipairs(lines) do
+    for i = 1, #head do cells[i] = padded(cells[i], widths[i], right[i]) end
+    lines[n] = table.concat(cells, "  "):gsub("%s+$", "")
+  end
+  return table.concat(lines, "\n")
+end
+
+--- "… 812 more", or nothing.
+---@param count integer
+---@return string|nil
+function M.more(count)
+  return count > 0 and ("… %d more"):format(count) or nil
+end
+
+--- Lines that are there, one below the other.
+---@param ... string|nil
+---@return string
+function M.lines(...)
+  local list = {}
+  for i = 1, select("#", ...) do
+    local line = select(i, ...)
+    if line and line ~= "" then list[#list + 1] = line end
+  end
+  return table.concat(list, "\n")
+end
+
+--- Seconds in a few characters: "12 ms", "3.4 s", "2m05s", "3h07m", "12d04h".
+---@param seconds number|nil
+---@return string
+function M.time(seconds)
+  if not seconds then return "-" end
+  if seconds < 0 then return "-" .. M.time(-seconds) end
+  if seconds < 0.9995 then return ("%.0f ms"):format(seconds * 1000) end
+  if seconds < 59.95 then return ("%.1f s"):format(seconds) end
+  local whole = seconds < 1e15 and math.floor(seconds + 0.5) or math.maxinteger
+  if whole < 3600 then return ("%dm%02ds"):format(whole // 60, whole % 60) end
+  if whole < 86400 then return ("%dh%02dm"):format(whole // 3600, whole // 60 % 60) end
+  return ("%dd%02dh"):format(whole // 86400, whole // 3600 % 24)
+end
+
+local UNITS = { "kB", "MB", "GB", "TB" }
+
+--- Bytes in a few characters: "812 B", "3.4 MB".
+---@param bytes number|nil
+---@return string
+function M.bytes(bytes)
+  if not bytes then return "-" end
+  if bytes < 1000 then return ("%d B"):format(bytes) end
+  local unit = 0
+  repeat
+    bytes, unit = bytes / 1000, unit + 1
+  until bytes < 999.95 or unit == #UNITS
+  return ("%.1f %s"):format(bytes, UNITS[unit])
+end
+
+--- "1 task", "2 tasks".
+---@param count integer
+---@param what string
+---@return string
+function M.count(count, what)
+  return ("%d %s%s"):format(count, what, count == 1 and "" or "s")
+end
+
+return M

@@ -1,0 +1,39 @@
+--- All live tasks, whatever scope they belong to, in pieces small enough that the loop does not
+--- notice: between two of them everything else has its turn.
+local core = require "moontide.core"
+local task = require "moontide.task"
+
+local live = core.task.live
+
+local M = {}
+
+--- Tasks between two turns of the others: a tenth of a millisecond.
+local PIECE = 500
+
+-- Outside of a task, as in a dump, there is nobody to wait; what has no coroutine to suspend, too.
+local function breathe()
+  if core.task.current() and coroutine.isyieldable() then task.sleep(0) end
+end
+
+-- Of its own, so that what ends while the others run is not kept.
+local function piece(place, fn)
+  local tasks, next_place = live(place, PIECE)
+  for i = 1, #tasks do
+    if fn(tasks[i]) then return nil end
+  end
+  return next_place
+end
+
+--- Calls `fn` with each live task, until it returns true. What begins or ends meanwhile may be
+--- among them or not.
+---@async
+---@param fn fun(t: moontide.Task): boolean|nil
+function M.each(fn)
+  local place = piece(1, fn)
+  while place do
+    breathe()
+    place = piece(place, fn)
+  end
+end
+
+return M
