@@ -81,9 +81,9 @@ end
 
 -- For shutdown.drain, or until its phase ends; then what is left is named.
 local function drain_work()
-  if pcall(task.timeout, require("moontide.config").get "shutdown.drain", wait_for_work) then
-    return
-  end
+  local limit = require("moontide.config").get "shutdown.drain"
+  local patience = require "moontide.shutdown.patience"
+  if patience.wait("service-requests-done", limit, wait_for_work) then return end
   core.log.write(2, "lifecycle", "work of the program is still in flight", "work",
     embed.describe_work())
   task.sleep(0) -- raises if the phase has ended
@@ -100,11 +100,16 @@ end
 
 -- ---- events and numbers -------------------------------------------------------------------------
 
+local TOLD = { phase_began = true, phase_ended = true, task_ended = true }
+local observed = false
+
 --- From now on the program is told what happens; again harmless.
 function M.observe()
-  local record = require "moontide.pipeline.record"
-  if record.observer then return end
-  record.observer = embed.event
+  if observed then return end
+  observed = true
+  require("moontide.pipeline.record").observe(function(what, ...)
+    if TOLD[what] then embed.event(what, ...) end
+  end)
   require("moontide.states").on_state(function(from, to, reason)
     embed.moved(from, to, reason and tostring(reason))
   end)

@@ -117,7 +117,11 @@ function Check:result(ok, message, extra, latency)
   self.ok = settle(self, ok)
   if self.ok then self.message = nil end
   log_turn(self, was)
-  publish(self, math.floor(latency * 1000 + 0.5), extra)
+  local ms = math.floor(latency * 1000 + 0.5)
+  publish(self, ms, extra)
+  if record.observer then
+    record.observer("check", nil, nil, self.name, ok and "ok" or message, ms)
+  end
 end
 
 local function call(self)
@@ -126,20 +130,49 @@ local function call(self)
   return passed, value, message
 end
 
+-- What a run came to, for who asked for it.
+local function tell_asker(self, ok, message, took)
+  local asked = self.asked
+  self.asked = nil
+  asked:set { ok = ok, message = not ok and message or nil, seconds = took }
+end
+
+-- A check never runs twice at a time: whoever finds it running has its result.
 local function run_once(self)
   local began = now()
+  self.runs = true
   local ok, message, extra = judge(call(self))
   local took = now() - began
   if not ok and took >= self.opts.timeout then
     message = ("%s (the check's timeout is %s)"):format(message, duration.format(self.opts.timeout))
   end
+  self.runs = false
   if not self.over then self:result(ok, message, extra, took) end
+  if self.asked then tell_asker(self, ok, message, took) end
   return took
+end
+
+--- Runs the check now, beside its periods, and waits for the result, which counts as any other.
+---@async
+---@return { ok: boolean, message: string|nil, seconds: number }|nil result of this run
+---@return string|nil message why it cannot run
+function Check:run_now()
+  if not self.task then return nil, "it has not begun: a check runs once the process is ready" end
+  self.asked = self.asked or task.event("the check " .. self.name)
+  local asked = self.asked
+  if not self.runs then
+    self.runs = true
+    local run = background.start(("check %s, asked for"):format(self.name), "check", run_once, self)
+    run:join()
+    self.runs = false -- also when the shutdown ended it before it began
+    if not asked:is_set() then return nil, "it was ended by the shutdown" end
+  end
+  return asked:wait()
 end
 
 local function loop(self)
   while not self.over do
-    local took = run_once(self)
+    local took = self.runs and 0 or run_once(self)
     task.sleep(math.max(self.opts.every - took, self.opts.every / 10))
   end
 end

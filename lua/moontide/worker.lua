@@ -7,6 +7,7 @@ local exit = require "moontide.exit"
 local heartbeat = require "moontide.heartbeat"
 local fail = require("moontide.site").fail
 local options = require "moontide.options"
+local patience = require "moontide.lazy" "moontide.shutdown.patience"
 local record = require "moontide.pipeline.record"
 local shutdown = require "moontide.shutdown"
 local task = require "moontide.task"
@@ -94,7 +95,7 @@ local function stop(self)
   if not worker then return end
   if self.idle then worker:cancel("the worker has nothing in hand") end
   local began = core.clock.now()
-  local ok, err = pcall(task.timeout, self.opts.drain, worker.join, worker)
+  local ok, err = patience.wait("service-stop", self.opts.drain, worker.join, worker)
   if ok or worker.state == "done" then return end
   local waited = core.clock.now() - began
   local limit = task.is_cancelled(err) and err.limit

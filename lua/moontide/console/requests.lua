@@ -126,7 +126,7 @@ function handlers.drain(session, request, reply)
   if not request.dry and session.policy ~= "eval" then
     return reply:refuse "the policy is inspect: a drain can only be looked at, with dry"
   end
-  require("moontide.console.steer").drain(session, request, reply)
+  require("moontide.console.steer").request(session, request, reply)
 end
 
 function handlers.tail(session, request, reply)

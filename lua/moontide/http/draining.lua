@@ -3,6 +3,7 @@
 local core = require "moontide.core"
 local config = require "moontide.config"
 local events = require "moontide.http.events"
+local patience = require "moontide.shutdown.patience"
 local task = require "moontide.task"
 
 local http = core.http
@@ -73,7 +74,7 @@ end
 ---@param server moontide.Server
 function M.drain(server)
   local started_at = core.clock.now()
-  local ok = pcall(task.timeout, config.get("shutdown.drain"), drained, server)
+  local ok = patience.wait("service-requests-done", config.get("shutdown.drain"), drained, server)
   if not ok then
     local forced = http.force(server.listener, "drain timeout") + flush(server)
     core.log.write(2, "http", "the drain was ended by force", "listener", server.name, "forced",

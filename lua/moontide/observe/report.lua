@@ -53,6 +53,7 @@ local M = {}
 ---@field exit_code integer
 ---@field reason { kind: string, text: string }?
 ---@field drains moontide.ReportDrain[]? by listener
+---@field console moontide.Intervention[]? what was done to it by hand
 ---@field pipelines moontide.ReportPipeline[]
 
 ---@class moontide.ReportOptions

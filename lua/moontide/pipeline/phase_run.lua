@@ -19,6 +19,7 @@ local M = {}
 ---@field phase moontide.PhaseTasks
 ---@field deadline number|nil when the phase ends, for its tasks
 ---@field limit string|nil the words for that deadline
+---@field asked string|nil somebody has asked to skip the rest of it: in which words
 ---@field waits table<string, moontide.Entry[]>|nil who starts when that task has ended
 local PhaseRun = {}
 PhaseRun.__index = PhaseRun
@@ -66,10 +67,13 @@ end
 -- Collects what this run of the phase is about: an array of entries, in the order of their turns.
 local function collect(self)
   local list, skipped = self.phase:list(), 0
+  local asked = self.phase.asked_tasks
   for i = #list, 1, -1 do
-    local kind = list[i].skip_on and skipped_by(self.run, list[i])
-    if kind then
-      skip(self, table.remove(list, i), "reason " .. kind)
+    local entry = list[i]
+    local kind = entry.skip_on and skipped_by(self.run, entry)
+    local why = kind and "reason " .. kind or asked and asked[entry]
+    if why then
+      skip(self, table.remove(list, i), why)
       skipped = skipped + 1
     end
   end
@@ -101,7 +105,8 @@ end
 
 local function start_or_skip(self, entry)
   if entry.state ~= "waiting" then return end
-  if self.cancelled then return self:drop(entry, self.cancelled) end
+  local stopped = self.cancelled or self.asked
+  if stopped then return self:drop(entry, stopped) end
   local at = now()
   local over = self.deadline and not self.per_attempt and at >= self.deadline
   if over then return self:drop(entry, "no time left: " .. self.limit) end
@@ -183,6 +188,13 @@ function PhaseRun:withdrawn(entry)
   count_down(self)
 end
 
+--- Somebody has asked to skip a task that had not had its turn.
+function PhaseRun:skip_waiting(entry, why)
+  skip(self, entry, why)
+  self.skipped = self.skipped + 1
+  self:withdrawn(entry)
+end
+
 --- An attempt has failed and another follows.
 function PhaseRun:attempt_failed(entry, t, delay)
   failure.attempt_failed(self, entry, t, delay)
@@ -220,6 +232,10 @@ end
 function PhaseRun:ended(entry)
   if entry.outcome == "ok" then
     if not self.quiet then record.task_ended(self, entry) end
+  elseif entry.outcome == "skipped" then -- while it ran
+    self.skipped = self.skipped + 1
+    record.task_skipped(self, entry, entry.error)
+    record.tell_task(self, entry)
   else
     failed(self, entry)
   end
@@ -241,10 +257,11 @@ end
 
 -- ---- the whole ----------------------------------------------------------------------------------
 
--- "ok", "failed" or "cancelled", as the record says.
+-- "ok", "failed", "cancelled" or "skipped", as the record says.
 local function outcome_of(self)
   if self.fatal then return "failed" end
   if self.cancelled then return "cancelled" end
+  if self.asked then return "skipped" end
   return "ok"
 end
 
@@ -303,7 +320,7 @@ function M.run(run, node)
   record.phase_begins(self)
   if self.pending > 0 then start(self) end
   phase.status, phase.ended_at = "done", now()
-  phase.outcome = outcome_of(self)
+  phase.outcome, phase.why = outcome_of(self), self.asked
   if self.faults then failure.faults(self) end
   leave(self)
   record.phase_ended(self)

@@ -19,6 +19,7 @@ local M = {}
 ---@field attempts integer
 ---@field started_at number|false
 ---@field ended_at number|false
+---@field asked string|nil somebody has asked to skip it while it ran: in which words
 
 -- What all entries have in common as options of the task library: who starts them looks at the
 -- outcome itself.
@@ -47,6 +48,8 @@ end
 ---@field status "pending"|"running"|"done"|"skipped"
 ---@field outcome string|nil
 ---@field live integer entries that are not withdrawn
+---@field asked string|nil somebody has asked to skip it before it began: in which words
+---@field asked_tasks table<moontide.Entry, string>|nil the same of some of its tasks
 local Phase = {}
 Phase.__index = Phase
 

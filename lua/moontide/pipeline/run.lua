@@ -80,6 +80,7 @@ local function why_not(self, node)
   if node.enabled == false then return "disabled" end
   if self.skip and self.skip[node.name] then return "reason " .. self.reason.kind end
   if self.cut and not node.always then return self.cut.text end
+  return self.registry[node.name].asked
 end
 
 -- A phase without tasks is over at once: a start of empty phases does not load the engine.

@@ -4,6 +4,7 @@
 -- starts an attempt, joins it, and sleeps.
 
 local core = require "moontide.core"
+local record = require "moontide.pipeline.record"
 local task = require "moontide.task"
 
 local new_context = require("moontide.pipeline.context").new
@@ -68,6 +69,7 @@ local function finish(phase_run, entry, t, outcome, ended_at)
   if outcome ~= "ok" then
     ended_at = now() -- what ran too long has ended later than the pump's clock says
     entry.error, entry.traceback = t.error, t.left or t.stack
+    if entry.asked then outcome = require("moontide.pipeline.skip").ended(entry, outcome) end
   elseif ended_at < entry.started_at then
     ended_at = entry.started_at
   end
@@ -81,8 +83,8 @@ end
 
 -- ---- attempts -----------------------------------------------------------------------------------
 
-local function may_retry(phase_run, t)
-  if phase_run.run.cut or phase_run.cancelled then return false end
+local function may_retry(phase_run, entry, t)
+  if phase_run.run.cut or phase_run.cancelled or entry.asked then return false end
   if t.outcome == "cancelled" then return false end
   return not require("moontide.retry").is_permanent(t.error)
 end
@@ -102,7 +104,7 @@ local function drive(phase_run, entry, policy)
     local t = launch(phase_run, entry, false, now())
     t:join()
     entry.last = t
-    if t.outcome == "ok" or not may_retry(phase_run, t) then return end
+    if t.outcome == "ok" or not may_retry(phase_run, entry, t) then return end
     local delay = next_attempt(phase_run, entry, policy)
     if not delay then return end
     phase_run:attempt_failed(entry, t, delay)
@@ -115,7 +117,7 @@ end
 local function driver_ended(driver)
   local entry = driver.opts.entry
   local last = entry.last
-  entry.retry_at = nil
+  entry.retry_at, entry.driver = nil, nil
   -- Cancelled in its sleep, or between attempts: that is the outcome, whatever failed before.
   if driver.outcome ~= "ok" or not last then last = driver end
   finish(entry.phase_run, entry, last, last.outcome, last.ended_at)
@@ -128,9 +130,12 @@ end
 function M.start(phase_run, entry, started)
   entry.state, entry.started_at, entry.phase_run = "running", started, phase_run
   if phase_run.watched < WATCHED then watch(phase_run, entry) end
+  if record.observer then
+    record.observer("task_began", phase_run.run.kind, phase_run.name, entry.name)
+  end
   local policy = entry.retry or phase_run.policy
   if not policy then return launch(phase_run, entry, single_ended, started) end
-  task.start({
+  entry.driver = task.start({
     name = entry.name .. " (attempts)", scope = phase_run.scope, kind = "attempts", entry = entry,
     on_end = driver_ended, detached_errors = true,
   }, drive, phase_run, entry, policy)

@@ -11,11 +11,18 @@ local function workers()
   return room and room.drains() or nil
 end
 
---- The budget of a pipeline, written into its phases.
+--- The budget of a pipeline as it is declared now.
+---@param pipeline moontide.Pipeline sealed
+---@return tide.BudgetReport
+function M.of(pipeline)
+  return budget.compute(pipeline.graph, config, { workers = workers() })
+end
+
+--- The same, written into its phases.
 ---@param pipeline moontide.Pipeline sealed
 ---@return tide.BudgetReport
 function M.apply(pipeline)
-  local report = budget.compute(pipeline.graph, config, { workers = workers() })
+  local report = M.of(pipeline)
   for _, phase in ipairs(report.phases) do
     local node = pipeline.graph:get(phase.name)
     node.effective = phase.unbounded and math.huge or phase.timeout

@@ -46,6 +46,7 @@ end
 -- Lists stay lists when they are empty.
 local function mark_lists(summary)
   json.array(summary.pipelines)
+  if summary.console then json.array(summary.console) end
   for _, drain in ipairs(json.array(summary.drains or {})) do json.array(drain.requests) end
   for _, pipeline in ipairs(summary.pipelines) do
     for _, key in ipairs { "phases", "blame", "chain" } do json.array(pipeline[key]) end

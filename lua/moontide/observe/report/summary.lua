@@ -38,7 +38,7 @@ local function phase_of(run, name, from, now)
     at = at, seconds = seconds, tasks = {},
   }
   if type(node.timeout) == "number" and node.timeout < math.huge then
-    phase.timeout = node.timeout
+    phase.timeout = node.timeout + (node.extended or 0)
   end
   if run.parallel then phase.needs = run.graph:dependencies(name) end
   for entry in tasks:each() do
@@ -79,6 +79,8 @@ function M.make(startup, shutdown, code)
     version = core.host.version, exit_code = code, pipelines = {},
     reason = reason and { kind = reason.kind, text = tostring(reason) },
   }
+  local interventions = package.loaded["moontide.console.intervention"]
+  if interventions and #interventions.list > 0 then summary.console = interventions.list end
   local http = package.loaded["moontide.http"]
   if http and #http.servers > 0 then summary.drains = http.drain_reports() end
   for _, pipeline in ipairs { startup, shutdown } do
