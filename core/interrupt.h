@@ -101,6 +101,10 @@ tide_frame *tide_interrupt_hooked(tide_interrupt *interrupt, lua_State *L);
  * for later and puts the raising hook back. [loop] */
 void tide_interrupt_rehook(tide_frame *frame);
 
+/* For a hook: whether the innermost Lua function is of the embedded library.
+ * [loop] */
+bool tide_interrupt_in_library(lua_State *L, lua_Debug *ar);
+
 /* How often slices were interrupted since the start. [any] */
 uint64_t tide_interrupt_count(const tide_interrupt *interrupt);
 

@@ -187,8 +187,7 @@ static tide_interrupt *bound_to(lua_State *L) {
   return interrupt;
 }
 
-/* Whether the innermost Lua function is of the embedded library. */
-static bool in_library(lua_State *L, lua_Debug *ar) {
+bool tide_interrupt_in_library(lua_State *L, lua_Debug *ar) {
   int level = 0;
   do {
     lua_getinfo(L, "S", ar);
@@ -203,7 +202,7 @@ static bool in_library(lua_State *L, lua_Debug *ar) {
  * function of the script runs again, though not for long: the library may have
  * been given something endless to do. */
 static bool is_spared(tide_slice *slice, lua_State *L, lua_Debug *ar) {
-  if (slice->spared >= SPARED || !in_library(L, ar))
+  if (slice->spared >= SPARED || !tide_interrupt_in_library(L, ar))
     return false;
   slice->spared++;
   return true;

@@ -10,6 +10,7 @@
 
 #include "../modules/modules.h"
 #include "embedded.h"
+#include "evaluation.h"
 #include "lua.h"
 
 /* ---- the library -----------------------------------------------------------
@@ -68,6 +69,7 @@ static lua_CFunction find_native(const char *name) {
       {".control", open_control},
       {".digest", tide_lua_open_digest},
       {".embed", tide_lua_open_embed},
+      {".evaluation", tide_lua_open_evaluation},
       {".look", tide_lua_open_look},
 #ifdef TIDE_SQLITE
       {".sqlite", tide_lua_open_sqlite},

@@ -218,6 +218,7 @@ static int new_scope(lua_State *L) {
   if (!lua_isnil(L, 2)) {
     scope->owner = tide_check_task(L, 2);
     scope->deadline = scope->owner->deadline;
+    scope->evaluation = scope->owner->evaluation;
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, 3, SCOPE_OWNER);
   }
@@ -281,6 +282,7 @@ static tide_sched *push_sched(lua_State *L, tide_host *host) {
   tide_sched *s = lua_newuserdatauv(L, sizeof *s, 1);
   *s = (tide_sched){.host = host};
   s->last = &s->first;
+  s->evaluating.late_fn = LUA_NOREF;
   s->now = tide_sched_time(s);
   tide_horizon_init(&s->horizon, &host->clock);
   lua_createtable(L, 0, 1);

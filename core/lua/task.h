@@ -77,6 +77,8 @@ typedef struct tide_task {
   bool has_value; /* a value may have been handed over */
   bool has_joiners;
   bool has_more;
+  bool evaluation; /* its coroutine has the hook of evaluation.h */
+  bool killed;     /* ... which raises at each instruction */
 } tide_task;
 
 /* User values of a task. */
@@ -96,6 +98,7 @@ struct tide_scope {
   tide_task *owner; /* kept alive by the user value */
   double deadline;  /* that its tasks inherit; 0: none */
   bool cancelled;
+  bool evaluation; /* its tasks are evaluations (evaluation.h) */
 };
 
 /* User values of a scope. */
@@ -126,6 +129,7 @@ typedef struct tide_sched {
   tide_task *current;       /* whose code runs right now */
   tide_task *first, **last; /* the run queue */
   int queued;
+  int left;         /* slices in this turn of the pump */
   lua_Integer live; /* tasks started and not ended */
   double now;       /* as the pump last read it: to a few slices */
   tide_task *spare; /* a task that ended unseen, to be used again */
@@ -141,6 +145,15 @@ typedef struct tide_sched {
   lua_State **threads; /* by number, as in the table; NULL: none there */
   int *free_threads;   /* a stack: first those with a coroutine are taken */
   int thread_free, thread_count, thread_room;
+
+  struct {
+    int live;     /* tasks of evaluations that have a coroutine */
+    int late_fn;  /* in the registry: who cancels one that is late */
+    int spared;   /* instructions of the library's in a row */
+    bool pausing; /* the running one is on its way to the pump */
+    double began; /* its slice */
+    struct tide_relay *relay;
+  } evaluating; /* evaluation.h */
 } tide_sched;
 
 /* Upvalues of every function of the room. */

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "evaluation.h"
 #include "tracked.h"
 
 /* One turn of the pump lasts at most so long or so many slices, then the loop
@@ -63,6 +64,8 @@ void tide_thread_give_back(tide_sched *s, tide_task *t) {
 static void thread_drop(lua_State *L, tide_sched *s, tide_task *t) {
   if (t->co == NULL)
     return;
+  if (t->evaluation)
+    tide_evaluation_end(s, t);
   s->threads[t->thread - 1] = NULL;
   lua_pushnil(L);
   lua_rawseti(L, lua_upvalueindex(UP_THREADS), t->thread);
@@ -148,6 +151,8 @@ static void keep_results(lua_State *L, tide_sched *s, int index, tide_task *t,
     lua_pushnil(L);
     lua_setiuservalue(L, index, TASK_VALUE);
   }
+  if (__builtin_expect(t->evaluation, false))
+    tide_evaluation_end(s, t);
   if (s->thread_free < POOL)
     tide_thread_give_back(s, t);
   else
@@ -183,6 +188,7 @@ void tide_task_after(lua_State *L, tide_sched *s, int index, tide_task *t,
     broke(L, index, t, "died");
   } else if (t->state == TASK_TURN) {
     t->state = TASK_READY;
+    s->evaluating.pausing = false;
     tide_task_append(s, t);
   } else if (t->state == TASK_LEAVES) {
     broke(L, index, t, "left");
@@ -236,19 +242,26 @@ static int move_arguments(lua_State *L, int index, tide_task *t) {
 /* The first slice of a task, in a coroutine of the pool. */
 static int begin(lua_State *L, tide_sched *s, int index, tide_task *t,
                  int *results) {
+  double end = t->deadline;
   int count;
   tide_thread_take(L, s, t);
+  if (__builtin_expect(t->scope->evaluation, false)) {
+    tide_evaluation_begin(s, t);
+    end = tide_evaluation_slice(s, t);
+  }
   lua_pushcfunction(t->co, base);
   lua_pushlightuserdata(t->co, t);
   lua_getiuservalue(L, index, TASK_FN);
   lua_xmove(L, t->co, 1);
   count = move_arguments(L, index, t);
-  return tide_task_slice(L, s, t, count + 2, t->deadline, results);
+  return tide_task_slice(L, s, t, count + 2, end, results);
 }
 
 /* Until when a slice of the task may run. */
 static double slice_end(lua_State *L, tide_sched *s, int index, tide_task *t) {
   double at;
+  if (__builtin_expect(t->evaluation, false))
+    return tide_evaluation_slice(s, t);
   if (!t->cancelled)
     return t->deadline;
   tide_push_policy(L, POLICY_SLICE_END);
@@ -314,7 +327,6 @@ static tide_task *take(tide_sched *s) {
  * that entered Lua. */
 static int pump(lua_State *L) {
   tide_sched *s = tide_sched_of(L);
-  int left = SLICES;
   double stop_at;
   lua_settop(L, 0);
   if (s->current != NULL) { /* asked for by a task: no task runs in another */
@@ -323,12 +335,13 @@ static int pump(lua_State *L) {
   }
   s->now = tide_sched_time(s);
   stop_at = s->now + BUDGET;
+  s->left = SLICES;
   while (s->first != NULL) {
     step(L, s, take(s));
     lua_settop(L, 0);
-    if (--left % CLOCK_EVERY == 0) {
+    if (--s->left % CLOCK_EVERY == 0) {
       s->now = tide_sched_time(s);
-      if (s->now >= stop_at || left <= 0)
+      if (s->now >= stop_at || s->left <= 0)
         break;
     }
   }

@@ -15,9 +15,14 @@ typedef struct tide_guard {
   tide_host *host; /* NULL once the host is gone */
 } tide_guard;
 
-static inline tide_interrupt *tide_guard_interrupt(lua_State *L) {
+static inline tide_host *tide_guard_host(lua_State *L) {
   const tide_guard *guard = lua_touserdata(L, lua_upvalueindex(1));
-  return guard->host != NULL ? guard->host->interrupt : NULL;
+  return guard->host;
+}
+
+static inline tide_interrupt *tide_guard_interrupt(lua_State *L) {
+  const tide_host *host = tide_guard_host(L);
+  return host != NULL ? host->interrupt : NULL;
 }
 
 /* lua_CFunctions. Their second upvalue is the original, but for xpcall, which
@@ -29,6 +34,8 @@ int tide_tracked_xpcall(lua_State *L);
 int tide_tracked_sethook(lua_State *L);
 
 void tide_tracked_push_trampoline(lua_State *L);
+/* Whether the function goes on with a coroutine that was paused. */
+bool tide_tracked_relays(lua_CFunction function);
 
 /* Moves nargs from L to the coroutine, resumes it as a frame of the running
  * slice, and moves what it yields or returns, or its error, back. Returns the

@@ -1,6 +1,7 @@
 /* tracked_coroutine.c: coroutine.resume, wrap and close, each with a frame. */
 #include <string.h>
 
+#include "evaluation.h"
 #include "tracked.h"
 
 /* For a wrong argument: the original raises, in its own words. */
@@ -51,13 +52,34 @@ int tide_tracked_run(tide_interrupt *interrupt, lua_State *L, lua_State *co,
   return results;
 }
 
-int tide_tracked_resume(lua_State *L) {
-  lua_State *co = check_coroutine(L);
-  int results =
-      tide_tracked_run(tide_guard_interrupt(L), L, co, lua_gettop(L) - 1);
+/* The same for an evaluation, which may be paused in there. */
+static int run(lua_State *L, lua_State *co, int nargs, bool again) {
+  tide_host *host = tide_guard_host(L);
+  tide_sched *s = tide_evaluating(host);
+  if (__builtin_expect(s != NULL, false))
+    return tide_evaluation_run(s, L, co, nargs, again);
+  return tide_tracked_run(host != NULL ? host->interrupt : NULL, L, co, nargs);
+}
+
+static int resume_end(lua_State *L, int results);
+
+static int resume_again(lua_State *L, int status, lua_KContext context) {
+  (void)status;
+  (void)context;
+  return resume_end(L, run(L, lua_tothread(L, 1), 0, true));
+}
+
+static int resume_end(lua_State *L, int results) {
+  if (results == TIDE_PAUSED)
+    return lua_yieldk(L, 0, 0, resume_again);
   lua_pushboolean(L, results >= 0);
   lua_replace(L, 1); /* in the place of the coroutine, below the results */
   return lua_gettop(L);
+}
+
+int tide_tracked_resume(lua_State *L) {
+  lua_State *co = check_coroutine(L);
+  return resume_end(L, run(L, co, lua_gettop(L) - 1, false));
 }
 
 /* ---- close ------------------------------------------------------------ */
@@ -76,6 +98,8 @@ void tide_tracked_check_closable(lua_State *L, lua_State *co) {
   lua_Debug ar;
   if (L == co)
     luaL_error(L, "cannot close a running coroutine");
+  if (tide_evaluation_is_paused(co))
+    luaL_error(L, "cannot close a normal coroutine"); /* it runs, to Lua */
   if (lua_status(co) == LUA_OK && lua_getstack(co, 0, &ar))
     luaL_error(L, "cannot close a normal coroutine"); /* it resumed another */
 }
@@ -145,14 +169,20 @@ static bool is_out_of_memory(lua_State *L) {
   return strcmp(message, out_of_memory) == 0;
 }
 
-/* Called as the wrap's function; the second upvalue is its coroutine. */
-static int wrap_call(lua_State *L) {
-  tide_interrupt *interrupt = tide_guard_interrupt(L);
+static int wrap_end(lua_State *L, lua_State *co, int results);
+
+static int wrap_again(lua_State *L, int status, lua_KContext context) {
   lua_State *co = lua_tothread(L, lua_upvalueindex(2));
-  int results, status;
-  if (interrupt != NULL)
-    put_base(interrupt, co);
-  results = tide_tracked_run(interrupt, L, co, lua_gettop(L));
+  (void)status;
+  (void)context;
+  return wrap_end(L, co, run(L, co, 0, true));
+}
+
+static int wrap_end(lua_State *L, lua_State *co, int results) {
+  tide_interrupt *interrupt = tide_guard_interrupt(L);
+  int status;
+  if (results == TIDE_PAUSED)
+    return lua_yieldk(L, 0, 0, wrap_again);
   if (results >= 0)
     return results;
   status = lua_status(co);
@@ -166,6 +196,19 @@ static int wrap_call(lua_State *L) {
     lua_concat(L, 2);
   }
   return lua_error(L);
+}
+
+/* Called as the wrap's function; the second upvalue is its coroutine. */
+static int wrap_call(lua_State *L) {
+  tide_interrupt *interrupt = tide_guard_interrupt(L);
+  lua_State *co = lua_tothread(L, lua_upvalueindex(2));
+  if (interrupt != NULL)
+    put_base(interrupt, co);
+  return wrap_end(L, co, run(L, co, lua_gettop(L), false));
+}
+
+bool tide_tracked_relays(lua_CFunction function) {
+  return function == wrap_call || function == tide_tracked_resume;
 }
 
 int tide_tracked_wrap(lua_State *L) {

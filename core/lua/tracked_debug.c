@@ -1,23 +1,25 @@
 /* tracked_debug.c: xpcall and debug.sethook. */
+#include "evaluation.h"
 #include "tracked.h"
 
 /* ---- xpcall ----------------------------------------------------------- */
 
 /* A message handler runs inside the hook that raised, where hooks are off: one
- * that spins could not be stopped. So it is not called for `interrupted`. The
- * trampoline is Lua, not C, because its tail call leaves the stack as the
- * handler expects it: level 2 is the function that raised. */
+ * that spins could not be stopped. So it is not called for `interrupted`, nor
+ * for what ends an evaluation. The trampoline is Lua, not C, because its tail
+ * call leaves the stack as the handler expects it: level 2 is the function that
+ * raised. */
 static const char trampoline[] =
-    "local rawequal, interrupted = ...\n"
+    "local is_end, interrupted = ...\n"
     "return function(handler)\n"
     "  return function(err)\n"
-    "    if rawequal(err, interrupted) then return err end\n"
+    "    if is_end(err, interrupted) then return err end\n"
     "    return handler(err)\n"
     "  end\n"
     "end\n";
 
-static int raw_equal(lua_State *L) {
-  lua_pushboolean(L, lua_rawequal(L, 1, 2));
+static int is_end(lua_State *L) {
+  lua_pushboolean(L, lua_rawequal(L, 1, 2) || tide_evaluation_is_end(L, 1));
   return 1;
 }
 
@@ -25,7 +27,7 @@ void tide_tracked_push_trampoline(lua_State *L) {
   if (luaL_loadbuffer(L, trampoline, sizeof trampoline - 1, "=[moontide]") !=
       LUA_OK)
     lua_error(L);
-  lua_pushcfunction(L, raw_equal);
+  lua_pushcfunction(L, is_end);
   tide_interrupt_push_value(L);
   lua_call(L, 2, 1);
 }
@@ -63,13 +65,20 @@ int tide_tracked_xpcall(lua_State *L) {
 
 /* ---- debug.sethook ---------------------------------------------------- */
 
-/* While the raising hook is on, a script's own hook waits behind it. */
+/* While the raising hook is on, a script's own hook waits behind it. In an
+ * evaluation it would stand in the place of what stops that. */
 int tide_tracked_sethook(lua_State *L) {
   tide_interrupt *interrupt = tide_guard_interrupt(L);
   lua_State *target = lua_isthread(L, 1) ? lua_tothread(L, 1) : L;
   lua_CFunction original = lua_tocfunction(L, lua_upvalueindex(2));
-  tide_frame *frame = tide_interrupt_hooked(interrupt, target);
-  int results = original(L);
+  const tide_sched *s = tide_evaluating(tide_guard_host(L));
+  tide_frame *frame;
+  int results;
+  if (s != NULL && tide_evaluation_guards(s, target))
+    return luaL_error(L, "debug.sethook is refused in an evaluation: its hook "
+                         "is what an interrupt needs");
+  frame = tide_interrupt_hooked(interrupt, target);
+  results = original(L);
   if (frame != NULL)
     tide_interrupt_rehook(frame);
   return results;

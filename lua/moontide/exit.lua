@@ -77,14 +77,22 @@ local function park()
   M.unwind()
 end
 
---- os.exit in a script: asks for a shutdown with this exit code.
+--- os.exit in a script: asks for a shutdown with this exit code. At the console it does so whatever
+--- `shutdown.run_by_process_exit` says.
 function M.request(code)
   if code == nil or code == true then code = 0 end
   if code == false then code = 1 end
   code = math.tointeger(code)
   if not code then error("os.exit: the code must be an integer or a boolean", 2) end
   if require("moontide.boot").main.described then M.unwind() end
-  M.leave(new_reason("exit", { code = code & 255 }))
+  code = code & 255
+  local console = package.loaded["moontide.console.guard"]
+  local reason = console and console.reason_of_exit(code)
+  if reason then
+    require("moontide.shutdown"):run(reason)
+  else
+    M.leave(new_reason("exit", { code = code }))
+  end
   park()
 end
 

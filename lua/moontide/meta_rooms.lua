@@ -233,6 +233,27 @@ function source:done() end
 ---@return integer
 function source:active() end
 
+---@class moontide.core.evaluation `require "moontide.core.evaluation"`: tasks of what is typed at the
+--- console. They yield to the loop wherever they run, and can be stopped there.
+local evaluation = {}
+
+--- The tasks of a scope, and those that they spawn, are evaluations.
+---@param scope moontide.Scope
+function evaluation.evaluates(scope) end
+
+--- The task, which is cancelled, does not outlive its next instruction.
+---@param t moontide.Task
+function evaluation.kill(t) end
+
+--- Sets who cancels one whose deadline has passed, or that has held the loop for too long where it
+--- cannot yield: for `held` seconds. Called inside of it.
+---@param fn fun(t: moontide.Task, held: number|nil)
+function evaluation.on_late(fn) end
+
+--- How many tasks of evaluations have begun and not ended.
+---@return integer
+function evaluation.live() end
+
 ---@class moontide.core.look `require "moontide.core.look"`: what one who looks in is told
 local look = {}
 
@@ -307,5 +328,6 @@ function claim:release() end
 return {
   notify = notify, control = control, health = health, http = room, digest = digest,
   work = { source = work.source, all = work.all, sources = source },
+  evaluation = evaluation,
   sqlite = { open = sqlite.open, claims = claim, databases = database },
 }

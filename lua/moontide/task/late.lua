@@ -81,6 +81,8 @@ function abandon(t, now, must)
   end
 end
 
+M.abandon = abandon
+
 --- The clock entry of a waiting task is due, not only because its sleep is over: its deadline has
 --- passed, its shield ends or its grace does.
 ---@param t moontide.Task

@@ -1,0 +1,329 @@
+/* evaluation.c: the count hook of evaluations. */
+#include "evaluation.h"
+
+#include <string.h>
+
+#include "tracked.h"
+
+/* Instructions between two looks: some 0.1 ms. */
+#define PERIOD 10000
+/* Where the library runs, the next look comes sooner. A prime: a loop may call
+ * the library in the same rhythm. */
+#define SOON 997
+/* How many instructions the library's own code has to finish what it does. */
+#define SPARED 20000
+
+/* How long code of the application's, which was never written to be paused
+ * between any two instructions, runs on without that. */
+#define PATIENCE 0.02
+/* How long the loop may be held where nothing can be paused: as long as by a
+ * callback. */
+#define HOLD 2.0
+/* From the first raise to the killing. */
+#define GRACE 1.0
+/* The interrupt comes so long after what the hook should have done. */
+#define SECOND_LINE 0.05
+/* How many levels of a stack are looked at for the application's code. */
+#define LEVELS 32
+
+static void hook(lua_State *L, lua_Debug *ar);
+
+static void set_hook(lua_State *L, int period) {
+  /* At each instruction calls, too: C functions that call C functions. */
+  lua_sethook(L, hook, period == 1 ? LUA_MASKCOUNT | LUA_MASKCALL
+                                   : LUA_MASKCOUNT,
+              period);
+}
+
+/* ---- asking the library ----------------------------------------------- */
+
+static void push_task(lua_State *L, const tide_sched *s, const tide_task *t) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, s->live_ref);
+  lua_rawgeti(L, -1, t->place);
+  lua_remove(L, -2);
+}
+
+static bool is_shielded(lua_State *L, const tide_sched *s, const tide_task *t) {
+  bool shielded;
+  push_task(L, s, t);
+  lua_getfield(L, -1, "is_shielded");
+  lua_insert(L, -2);
+  lua_call(L, 1, 1);
+  shielded = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return shielded;
+}
+
+/* Its time is over, or it has held the loop too long: the library cancels it.
+ */
+static void tell_late(lua_State *L, const tide_sched *s, const tide_task *t,
+                      double held) {
+  if (lua_rawgeti(L, LUA_REGISTRYINDEX, s->evaluating.late_fn) !=
+      LUA_TFUNCTION) {
+    lua_pop(L, 1);
+    return;
+  }
+  push_task(L, s, t);
+  if (held > 0)
+    lua_pushnumber(L, held);
+  else
+    lua_pushnil(L);
+  lua_call(L, 2, 0);
+}
+
+/* ---- raising ---------------------------------------------------------- */
+
+static void raise_end(lua_State *L, const tide_sched *s, const tide_task *t) {
+  push_task(L, s, t);
+  lua_getfield(L, -1, "cancelled");
+  lua_error(L);
+}
+
+/* From now on each instruction of the chain raises, so that whoever catches it
+ * does not get far. */
+static void kill_chain(lua_State *L, tide_sched *s, tide_task *t) {
+  struct tide_relay *relay;
+  t->killed = true;
+  for (relay = s->evaluating.relay; relay != NULL; relay = relay->outer)
+    set_hook(relay->from, 1);
+  set_hook(L, 1);
+  set_hook(t->co, 1);
+  raise_end(L, s, t);
+}
+
+/* The task is cancelled, and no shield is over it: raises once, and after the
+ * grace for good. In between it may clean up. */
+static void end_it(lua_State *L, tide_sched *s, tide_task *t, double now) {
+  double doomed_at;
+  push_task(L, s, t);
+  lua_getfield(L, -1, "doomed_at");
+  doomed_at = lua_tonumber(L, -1);
+  lua_pop(L, 1);
+  if (doomed_at == 0) {
+    lua_pushnumber(L, now + GRACE);
+    lua_setfield(L, -2, "doomed_at");
+  }
+  lua_pop(L, 1);
+  if (!t->told) {
+    t->told = true;
+    raise_end(L, s, t);
+  }
+  if (doomed_at != 0 && now >= doomed_at)
+    kill_chain(L, s, t);
+}
+
+/* ---- pausing ---------------------------------------------------------- */
+
+/* Whether only coroutines that can be paused stand between L and the pump. */
+static bool can_pause(const tide_sched *s, lua_State *L, const tide_task *t) {
+  const struct tide_relay *relay = s->evaluating.relay;
+  for (; relay != NULL && relay->co == L; relay = relay->outer) {
+    if (!lua_isyieldable(L))
+      return false;
+    L = relay->from;
+  }
+  return L == t->co && lua_isyieldable(L);
+}
+
+/* Whether all that runs, as far as one can see, was typed or loaded from a
+ * text, and nothing of the application's, which comes from files. */
+static bool is_typed(lua_State *L) {
+  lua_Debug ar;
+  int level;
+  for (level = 0; level < LEVELS && lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "S", &ar);
+    if (*ar.what == 'C')
+      continue;
+    if (*ar.source == '@')
+      return false;
+    if (*ar.what == 'm')
+      return true; /* below is only what has called it */
+  }
+  return true;
+}
+
+/* The whole task yields, to be queued again behind the others, and the pump's
+ * turn is over. */
+static void pause_it(lua_State *L, tide_sched *s, tide_task *t) {
+  t->state = TASK_TURN;
+  s->evaluating.pausing = true;
+  s->left = 1;
+  lua_yield(L, 0);
+}
+
+/* ---- the hook --------------------------------------------------------- */
+
+/* The library keeps books that other tasks must not see half written, so
+ * neither a pause nor a raise comes there. Not for long: it may have been given
+ * something endless to do. */
+static bool is_spared(tide_sched *s, const tide_task *t, lua_State *L,
+                      lua_Debug *ar) {
+  int period = t->killed ? 1 : SOON;
+  if (s->evaluating.spared >= SPARED || !tide_interrupt_in_library(L, ar)) {
+    s->evaluating.spared = 0;
+    if (lua_gethookcount(L) == SOON)
+      set_hook(L, PERIOD);
+    return false;
+  }
+  s->evaluating.spared += period;
+  if (lua_gethookcount(L) != period)
+    set_hook(L, period);
+  return true;
+}
+
+static void look(lua_State *L, tide_sched *s, tide_task *t) {
+  double now = tide_sched_time(s);
+  double held = now - s->evaluating.began;
+  bool pausable = can_pause(s, L, t);
+  if (!t->cancelled && t->deadline != 0 && t->deadline <= now)
+    tell_late(L, s, t, 0);
+  else if (!t->cancelled && !pausable && held >= HOLD)
+    tell_late(L, s, t, held);
+  if (t->cancelled && !is_shielded(L, s, t))
+    end_it(L, s, t, now);
+  if (pausable && (held >= PATIENCE || is_typed(L)))
+    pause_it(L, s, t);
+}
+
+/* A coroutine may leave the evaluation that it had the hook of: there the hook
+ * takes itself off. */
+static void hook(lua_State *L, lua_Debug *ar) {
+  const tide_host *host = tide_host__of(L);
+  tide_sched *s = tide_evaluating(host);
+  tide_task *t = s != NULL ? s->current : NULL;
+  if (t == NULL || !t->evaluation) {
+    lua_sethook(L, NULL, 0, 0);
+    return;
+  }
+  if (is_spared(s, t, L, ar))
+    return;
+  if (t->killed)
+    kill_chain(L, s, t);
+  else
+    look(L, s, t);
+}
+
+/* ---- for the pump ----------------------------------------------------- */
+
+void tide_evaluation_begin(tide_sched *s, tide_task *t) {
+  t->evaluation = true;
+  s->evaluating.live++;
+  set_hook(t->co, PERIOD);
+}
+
+void tide_evaluation_end(tide_sched *s, tide_task *t) {
+  t->evaluation = false;
+  s->evaluating.live--;
+  lua_sethook(t->co, NULL, 0, 0);
+}
+
+double tide_evaluation_slice(tide_sched *s, const tide_task *t) {
+  double now = tide_sched_time(s);
+  double end = now + HOLD;
+  s->evaluating.began = now;
+  s->evaluating.spared = 0;
+  s->evaluating.relay = NULL;
+  if (!t->cancelled && t->deadline != 0 && t->deadline < end)
+    end = t->deadline;
+  return (end > now ? end : now) + SECOND_LINE;
+}
+
+/* ---- for the tracked functions ---------------------------------------- */
+
+bool tide_evaluation_is_paused(lua_State *co) {
+  lua_Debug ar;
+  bool paused;
+  if (lua_gethook(co) != hook || lua_status(co) != LUA_YIELD ||
+      !lua_getstack(co, 0, &ar))
+    return false;
+  lua_getinfo(co, "Sf", &ar);
+  paused = *ar.what != 'C' || tide_tracked_relays(lua_tocfunction(co, -1));
+  lua_pop(co, 1);
+  return paused;
+}
+
+int tide_evaluation_run(tide_sched *s, lua_State *L, lua_State *co, int nargs,
+                        bool again) {
+  struct tide_relay relay = {s->evaluating.relay, L, co};
+  int results;
+  if (!again && tide_evaluation_is_paused(co)) {
+    lua_pop(L, nargs);
+    lua_pushliteral(L, "cannot resume non-suspended coroutine");
+    return -1;
+  }
+  if (s->current == NULL || !s->current->evaluation)
+    return tide_tracked_run(s->host->interrupt, L, co, nargs);
+  if (lua_gethook(co) == NULL) /* made before, or elsewhere */
+    set_hook(co, s->current->killed ? 1 : PERIOD);
+  s->evaluating.relay = &relay;
+  results = tide_tracked_run(s->host->interrupt, L, co, nargs);
+  s->evaluating.relay = relay.outer;
+  return s->evaluating.pausing ? TIDE_PAUSED : results;
+}
+
+bool tide_evaluation_guards(const tide_sched *s, lua_State *target) {
+  return lua_gethook(target) == hook ||
+         (s->current != NULL && s->current->evaluation);
+}
+
+bool tide_evaluation_is_end(lua_State *L, int index) {
+  const tide_sched *s = tide_evaluating(tide_host__of(L));
+  const tide_task *t = s != NULL ? s->current : NULL;
+  bool is_end;
+  if (t == NULL || !t->evaluation || !t->cancelled)
+    return false;
+  index = lua_absindex(L, index);
+  push_task(L, s, t);
+  lua_getfield(L, -1, "cancelled");
+  is_end = lua_rawequal(L, index, -1);
+  lua_pop(L, 2);
+  return is_end;
+}
+
+/* ---- the room --------------------------------------------------------- */
+
+static tide_sched *sched_of(lua_State *L) {
+  return tide_lua_host(L)->sched;
+}
+
+/* evaluates(scope): the tasks of the scope are evaluations. */
+static int evaluates(lua_State *L) {
+  tide_scope *scope = lua_touserdata(L, 1);
+  luaL_argexpected(L, scope != NULL, 1, "scope");
+  scope->evaluation = true;
+  return 0;
+}
+
+/* kill(t): the evaluation, which is cancelled, does not outlive its next
+ * instruction. */
+static int kill_task(lua_State *L) {
+  tide_task *t = lua_touserdata(L, 1);
+  luaL_argexpected(L, t != NULL, 1, "task");
+  if (!t->evaluation || t->co == NULL)
+    return 0;
+  t->killed = true;
+  set_hook(t->co, 1);
+  return 0;
+}
+
+/* on_late(fn): fn(task, held) cancels an evaluation whose deadline has passed,
+ * or that has held the loop for so many seconds. */
+static int on_late(lua_State *L) {
+  tide_lua_keep(L, &sched_of(L)->evaluating.late_fn, 1);
+  return 0;
+}
+
+/* live() -> how many tasks of evaluations have begun and not ended */
+static int live(lua_State *L) {
+  lua_pushinteger(L, sched_of(L)->evaluating.live);
+  return 1;
+}
+
+int tide_lua_open_evaluation(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"evaluates", evaluates}, {"kill", kill_task}, {"on_late", on_late},
+      {"live", live},           {NULL, NULL},
+  };
+  tide_lua_newlib(L, tide_lua_host(L), functions);
+  return 1;
+}
