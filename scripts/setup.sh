@@ -11,7 +11,7 @@ set -euo pipefail
 build=(
   build-essential cmake ninja-build pkg-config
   lua5.4 liblua5.4-dev libuv1-dev lua-luv lua-luv-dev lua-cjson lua-cjson-dev
-  lua-argparse curl libsqlite3-dev
+  lua-argparse curl libsqlite3-dev libedit-dev
 )
 test=(
   lua-busted lua-check libcmocka-dev clang-format clang-tidy # tests, lint

@@ -66,8 +66,12 @@ static lua_CFunction find_native(const char *name) {
     lua_CFunction open;
   } parts[] = {
       {"", open_core},
+      {".client", tide_lua_open_client},
       {".control", open_control},
       {".digest", tide_lua_open_digest},
+#ifdef TIDE_EDIT
+      {".edit", tide_lua_open_edit},
+#endif
       {".embed", tide_lua_open_embed},
       {".evaluation", tide_lua_open_evaluation},
       {".look", tide_lua_open_look},

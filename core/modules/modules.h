@@ -5,6 +5,8 @@
 
 #include <lua.h>
 
+int tide_lua_open_client(lua_State *L);
+int tide_lua_open_edit(lua_State *L);
 int tide_lua_open_sqlite(lua_State *L);
 
 /* sqlite.claim(path) -> claim | nil, message; see claim.c */

@@ -7,6 +7,7 @@
 
 local core = require "moontide.core"
 local config = require "moontide.config"
+local files = require "moontide.control_files"
 local json = require("moontide.lazy") "moontide.json"
 local native = require "moontide.core.control"
 local task = require "moontide.task"
@@ -191,19 +192,11 @@ native.on { accepted = on_accepted, line = on_line, over = on_over, closed = on_
 
 -- ---- where --------------------------------------------------------------------------------------
 
-local function first_of(list)
-  local first = list and list:match "^[^:]+"
-  return first and first:sub(1, 1) == "/" and first or nil
-end
-
 --- The directory of the control sockets: `control.dir`, else in what systemd or the session gives,
 --- else in /tmp.
 ---@return string
 function M.directory()
-  local set = config.get "control.dir"
-  if set then return set end
-  local base = first_of(os.getenv "RUNTIME_DIRECTORY") or first_of(os.getenv "XDG_RUNTIME_DIR")
-  return base and base .. "/moontide" or ("/tmp/moontide-%d"):format(native.uid())
+  return files.directory(native.uid())
 end
 
 -- Whether other users are to reach it: `console.uids`.
@@ -212,14 +205,10 @@ local function shared()
   return uids ~= nil and #uids > 0
 end
 
-local function file_prefix()
-  return (config.get "name" or "unnamed"):gsub("/", "_") .. "-"
-end
-
 --- Opens this process's socket; again harmless. That it cannot is no reason not to serve.
 function M.open()
   if M.path or not config.get "control.socket" then return end
-  local directory, file = M.directory(), ("%s%d.sock"):format(file_prefix(), core.host.pid)
+  local directory, file = M.directory(), files.file(config.get "name", core.host.pid)
   local ok, _, message = native.listen(directory, file, shared())
   if not ok then
     return write(2, "control", ("no control socket, so no takeover of this process: %s "
@@ -238,15 +227,10 @@ function M.others()
   local ok, name, message = native.directory(directory, shared(), false)
   if not ok and name == "ENOENT" then return list end
   if not ok then return nil, message end
-  local prefix = file_prefix()
-  for _, file in ipairs(core.files.list(directory) or {}) do
-    local pid = file:sub(1, #prefix) == prefix and file:sub(#prefix + 1):match "^(%d+)%.sock$"
-    pid = math.tointeger(tonumber(pid or ""))
-    if pid and pid ~= core.host.pid then
-      list[#list + 1] = { pid = pid, path = directory .. "/" .. file }
-    end
+  local title = files.title(config.get "name")
+  for _, other in ipairs(files.list(directory)) do
+    if other.name == title and other.pid ~= core.host.pid then list[#list + 1] = other end
   end
-  table.sort(list, function(a, b) return a.pid < b.pid end)
   return list
 end
 

@@ -1,7 +1,8 @@
 -- Which command is meant, and what is said of a command line that means none.
 local proc = require "support.process"
 
-local COMMANDS = { "run", "check", "plan", "why", "graph", "healthcheck", "version" }
+local COMMANDS = { "run", "check", "plan", "why", "graph", "report", "status", "console", "eval",
+  "tail", "drain", "healthcheck", "version" }
 
 local function moontide(...)
   local code, out, err = proc.run { argv = { ... }, manage = false }

@@ -9,6 +9,11 @@ M.list = {
   { "why", "say why one phase runs before another" },
   { "graph", "draw the phases for Mermaid or Graphviz" },
   { "report", "show what a process did at its start and its end" },
+  { "status", "show a running process in one screen, or wait for its state" },
+  { "console", "attach to a running process: Lua at a prompt" },
+  { "eval", "run one piece of Lua in a running process" },
+  { "tail", "print the log of a running process" },
+  { "drain", "ask a running process to shut down, or what that would do" },
   { "healthcheck", "ask a running process whether it is ready" },
   { "version", "print the version" },
 }
@@ -29,9 +34,12 @@ examples:
   moontide --takeover app.lua              in the place of the one that runs
   moontide check --grace 60 --prestop 10 app.lua
   moontide plan app.lua
+  moontide status --wait=ready             of the one that runs
+  moontide console orders                  the one that is called so
 
 `moontide COMMAND --help` says more. Exit codes: 0 done, 1 failed, 64 wrong
-command line, 69 refused takeover, 78 the script or its settings cannot be used.
+command line, 69 refused takeover or no such process, 78 the script or its settings
+cannot be used, 124 out of time, 130 interrupted.
 ]]
 
 --- The help of the program as a whole.
