@@ -219,6 +219,7 @@ static void write_some(control_conn *conn) {
     return;
   }
   if (sent > 0) {
+    conn->sent += (uint64_t)sent;
     conn->out_length -= (size_t)sent;
     memmove(conn->out, conn->out + sent, conn->out_length);
   }
@@ -331,6 +332,7 @@ int tide_control_send(tide_control *control, uint32_t id, const char *data,
     if (sent < 0)
       sent = 0;
   }
+  conn->sent += (uint64_t)sent;
   if ((size_t)sent == length)
     return 0;
   int code = queue(conn, data + sent, length - (size_t)sent);
@@ -339,8 +341,10 @@ int tide_control_send(tide_control *control, uint32_t id, const char *data,
   return code;
 }
 
-size_t tide_control_queued(const tide_control *control, uint32_t id) {
+size_t tide_control_queued(const tide_control *control, uint32_t id,
+                           uint64_t *sent) {
   const control_conn *conn = find(control, id);
+  *sent = conn != NULL ? conn->sent : 0;
   return conn != NULL ? conn->out_length : 0;
 }
 

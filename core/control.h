@@ -79,8 +79,10 @@ bool tide_control_peer(const tide_control *control, uint32_t id, uid_t *uid,
  * part, the connection is closed. */
 int tide_control_send(tide_control *control, uint32_t id, const char *data,
                       size_t length, const int *fds, size_t count);
-/* How many bytes wait for the other side to read. */
-size_t tide_control_queued(const tide_control *control, uint32_t id);
+/* How many bytes wait for the other side to read; `sent`: how many have left
+ * since the beginning, by which one sees whether it reads at all. */
+size_t tide_control_queued(const tide_control *control, uint32_t id,
+                           uint64_t *sent);
 /* Whether the other side has closed both directions: of a connection of which
  * nothing is read any more. */
 bool tide_control_gone(const tide_control *control, uint32_t id);

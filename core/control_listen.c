@@ -213,16 +213,16 @@ int tide_control_listen(tide_control *control, const char *directory,
   if (control->poll_open)
     return fail(error, size, "control socket", path, "there is one already",
                 UV_EALREADY);
-  int code = tide_control_directory(directory, access, true, error, size);
+  int code = tide_unix_address(path, &control->at, why, sizeof why);
+  if (code != 0)
+    return fail(error, size, "cannot open the control socket", path, why, code);
+  code = tide_control_directory(directory, access, true, error, size);
   if (code != 0)
     return code;
-  code = tide_unix_address(path, &control->at, why, sizeof why);
-  if (code == 0) {
-    int held = lock(directory);
-    code = held < 0 ? held : bind_there(control, access, why, sizeof why);
-    if (held >= 0)
-      close(held);
-  }
+  int held = lock(directory);
+  code = held < 0 ? held : bind_there(control, access, why, sizeof why);
+  if (held >= 0)
+    close(held);
   return code == 0 ? 0
                    : fail(error, size, "cannot open the control socket", path,
                           why, code);

@@ -129,6 +129,12 @@ static int listen_there(lua_State *L) {
   return code == 0 ? succeeded(L) : failed(L, code, error);
 }
 
+/* control.unlisten(): the file goes, connections stay */
+static int unlisten(lua_State *L) {
+  tide_control_unlisten(room(L));
+  return 0;
+}
+
 /* control.connect(path) -> id | nil, name, message */
 static int connect_there(lua_State *L) {
   uint32_t id;
@@ -175,10 +181,14 @@ static int send_line(lua_State *L) {
   return code == 0 ? succeeded(L) : failed(L, code, NULL);
 }
 
-/* control.queued(id) -> bytes that the other side has not read yet */
+/* control.queued(id) -> bytes that wait for the other side, bytes that have
+ * left since the beginning */
 static int queued(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)tide_control_queued(room(L), check_id(L)));
-  return 1;
+  uint64_t sent;
+  size_t bytes = tide_control_queued(room(L), check_id(L), &sent);
+  lua_pushinteger(L, (lua_Integer)bytes);
+  lua_pushinteger(L, (lua_Integer)sent);
+  return 2;
 }
 
 /* control.gone(id) -> whether the other side has closed both directions */
@@ -297,6 +307,7 @@ void tide_lua_open_control(lua_State *L, tide_host *host) {
       {"on", on},
       {"directory", directory},
       {"listen", listen_there},
+      {"unlisten", unlisten},
       {"connect", connect_there},
       {"peer", peer},
       {"send", send_line},

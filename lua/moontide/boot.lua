@@ -127,14 +127,20 @@ end
 
 -- ---- from sealed to ready -----------------------------------------------------------------------
 
+-- How long a start may take before others can look into it, in seconds.
+local SLOW_START = 0.05
+-- How long after it is ready a process opens its control socket, in seconds.
+local SOON = 0.002
+
 -- Others may find us: who takes over, who looks in. That costs 200,000 instructions to open, so
 -- it comes when those who waited for us have had their answers, but before a process that they
--- start then can look for us. (With --takeover it is open already.)
-local function open_control(http)
-  if core.host.mode ~= "process" or not (http and http.has_listener()) then return end
+-- start then can look for us. (With --takeover it is open already.) A start that takes long can be
+-- looked into earlier.
+local function open_control(after)
+  if not core.host.flags.console then return end
   task.start({ name = "control socket", scope = task.pipeline, kind = "internal" }, function()
-    task.sleep(0.002)
-    if core.state.get() == "ready" and config.get "control.socket" then
+    task.sleep(after)
+    if core.state.get() ~= "stopped" and config.get "control.socket" then
       require("moontide.control").open()
     end
   end)
@@ -157,7 +163,7 @@ local function become_ready()
   if takeover then takeover.done() end
   -- A program that embeds us has a life of its own, and says itself when it ends.
   if core.host.mode ~= "embedded" then exit.watch_idle() end
-  open_control(http)
+  open_control(SOON)
 end
 
 local function startup_ended(outcome, run)
@@ -182,6 +188,7 @@ end
 -- Begins to rise; in a task. Who follows another process asks it for its sockets first.
 local function begin()
   apply_config()
+  if package.loaded["moontide.control"] then open_control(0) end -- the name is known only now
   if core.notify.active() then require("moontide.systemd").watch() end
   local takeover = package.loaded["moontide.takeover"]
   if takeover then return takeover.claim(rise) end
@@ -296,6 +303,7 @@ end
 function M.start()
   local main = M.main
   M.started_at = core.clock.now()
+  open_control(SLOW_START)
   M.load_settings()
   apply_log()
   core.watchdog.shutdown_total(config.get("shutdown.timeout")) -- a signal may come at once

@@ -30,6 +30,7 @@ local M = {
 ---@field on_closed fun(link: moontide.Link)|nil the other side is gone
 ---@field on_over fun(link: moontide.Link, why: "ended"|"too long")|nil nothing more comes; whoever
 --- sets it closes the link
+---@field on_forget fun()|nil it is closed, by whichever side
 ---@field closed boolean|nil
 local Link = {}
 Link.__index = Link
@@ -46,6 +47,8 @@ end
 local function forget(link)
   links[link.id] = nil
   link.closed = true
+  if link.silent then link.silent:cancel "closed" end
+  if link.on_forget then link.on_forget() end
   for _, waiter in pairs(link.waiters) do waiter:wake(nil) end
 end
 
@@ -54,15 +57,18 @@ end
 ---@param fds integer[]|nil they stay ours
 ---@return boolean
 function Link:send(message, fds)
-  return self:write(json.encode(message) .. "\n", fds)
+  return (self:write(json.encode(message) .. "\n", fds))
 end
 
 --- Sends bytes as they are. False when the other side is gone.
 ---@param text string
 ---@param fds integer[]|nil they stay ours
 ---@return boolean
+---@return integer|nil queued how many bytes wait for the other side to read
 function Link:write(text, fds)
-  return not self.closed and native.send(self.id, text, fds) == true
+  if self.closed then return false end
+  local ok = native.send(self.id, text, fds)
+  return ok == true, ok and native.queued(self.id)
 end
 
 --- Sends a request and waits for the reply.
@@ -146,8 +152,22 @@ local function console()
   return require "moontide.console.server"
 end
 
+local function refuse(link, message, why, text)
+  link:send { type = "refused", id = message.id, why = why, message = text }
+  link:close()
+end
+
+-- A takeover gives all sockets away: that is for the same user alone.
+local function refuse_uid(link, message)
+  write(2, "control", "a control connection was refused: it is another user's", "uid", link.uid,
+    "pid", link.pid)
+  refuse(link, message, "uid", ("process %d belongs to user %d, you are user %d"):format(
+    core.host.pid, native.uid(), link.uid))
+end
+
 local function hello(link, message)
   if message.want == "console" then return console().asked(link, message) end
+  if link.uid ~= native.uid() then return refuse_uid(link, message) end
   local takeover = require "moontide.takeover_offer"
   link:send {
     type = "hello", id = message.id, protocol = M.PROTOCOL, version = core.host.version,
@@ -156,12 +176,17 @@ local function hello(link, message)
   }
 end
 
+local function takeover(link, message)
+  if link.uid ~= native.uid() then return refuse_uid(link, message) end
+  if core.host.mode ~= "process" then
+    return refuse(link, message, "embedded", "the host is part of another program")
+  end
+  require("moontide.takeover_offer").asked(link, message)
+end
+
 --- Requests that are answered here, by type.
 ---@type table<string, fun(link: moontide.Link, message: table)>
-M.serves = {
-  hello = hello,
-  takeover = function(link, message) require("moontide.takeover_offer").asked(link, message) end,
-}
+M.serves = { hello = hello, takeover = takeover }
 
 local function serve(link, message)
   local fn = M.serves[message.type]
@@ -172,20 +197,29 @@ end
 -- What does not begin as JSON is a person with `nc -U`.
 local function first_line(link, text)
   link.on_text = nil
+  link.silent:cancel "it speaks"
   if text:sub(1, 1) == "{" then return hear(link, text) end
   console().plain(link, text)
 end
 
+-- Who connects and says nothing must not keep others out for ever, in seconds.
+M.SILENCE = 60
+
+local function wait_for_word(link)
+  task.sleep(M.SILENCE)
+  link:close()
+end
+
 local function on_accepted(id, uid, pid)
   local link = new_link(id, uid, pid)
+  local own = uid == native.uid()
   link.on_message, link.on_text = serve, first_line
-  if uid == native.uid() then return end
-  write(2, "control", "a control connection was refused: it is another user's", "uid", uid, "pid",
-    pid)
-  link:send { type = "refused", why = "uid",
-    message = ("process %d belongs to user %d, you are user %d"):format(core.host.pid, native.uid(),
-      uid) }
-  link:close()
+  if not own and require("moontide.console.policy").of(uid) == "off" then
+    return refuse_uid(link, {})
+  end
+  link.silent = task.start({ name = "control connection", scope = task.pipeline,
+    kind = "internal" }, wait_for_word, link)
+  if not own then console().admit(link) end
 end
 
 native.on { accepted = on_accepted, line = on_line, over = on_over, closed = on_closed }
@@ -205,18 +239,32 @@ local function shared()
   return uids ~= nil and #uids > 0
 end
 
---- Opens this process's socket; again harmless. That it cannot is no reason not to serve.
+-- A socket that has moved: the handle of the former one is there for a turn of the loop.
+local function listen(directory, file)
+  if M.path then
+    native.unlisten()
+    M.path = nil
+    task.sleep(0.001)
+  end
+  return native.listen(directory, file, shared())
+end
+
+--- Opens this process's socket; again harmless. That it cannot is no reason not to serve. Opened
+--- while the main chunk still runs, it moves when the settings then say something else.
+---@async
 function M.open()
-  if M.path or not config.get "control.socket" then return end
+  if not config.get "control.socket" then return end
   local directory, file = M.directory(), files.file(config.get "name", core.host.pid)
-  local ok, _, message = native.listen(directory, file, shared())
+  local path = directory .. "/" .. file
+  if M.path == path then return end
+  local ok, _, message = listen(directory, file)
   if not ok then
-    return write(2, "control", ("no control socket, so no takeover of this process: %s "
-      .. "(control.dir says where it goes, control.socket = false that there is none)"):format(
+    return write(2, "control", ("no control socket, so no takeover of this process and no console: "
+      .. "%s (control.dir says where it goes, control.socket = false that there is none)"):format(
       message))
   end
-  M.path = directory .. "/" .. file
-  write(0, "control", "control socket", "path", M.path)
+  M.path = path
+  write(0, "control", "control socket", "path", path)
 end
 
 --- The sockets of other processes of our name.

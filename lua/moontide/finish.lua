@@ -40,10 +40,20 @@ local function make_room(shutdown)
 end
 
 local function report(shutdown, code)
-  local ok, err = xpcall(function()
-    require("moontide.observe.report").finish(require "moontide.startup", shutdown, code)
+  local ok, summary = xpcall(function()
+    return require("moontide.observe.report").finish(require "moontide.startup", shutdown, code)
   end, debug.traceback)
-  if not ok then write(2, "lifecycle", "no exit report: " .. record.text(err)) end
+  if ok then return summary end
+  write(2, "lifecycle", "no exit report: " .. record.text(summary))
+end
+
+-- Who looks in is told how it was, and leaves.
+local function dismiss(shutdown, summary)
+  local console = package.loaded["moontide.console.server"]
+  if not console then return end
+  local run = shutdown.run_state
+  local ok, err = pcall(console.finish, summary, run and run.total_end)
+  if not ok then write(2, "console", "the clients were not told: " .. record.text(err)) end
 end
 
 --- Writes all of it; called once, when the last phase is over.
@@ -52,13 +62,14 @@ end
 ---@param decisive tide.Reason|nil a later reason, when the code is its
 function M.finish(shutdown, code, decisive)
   make_room(shutdown)
-  report(shutdown, code)
+  local summary = report(shutdown, code)
   local text = fatal_text(shutdown, code, decisive)
   if text then M.last_words(text) end
   local level = code == 0 and 1 or 3
   write(level, "lifecycle", "stopped", "exit_code", code, "reason", shutdown.reason.kind,
     "duration_ms", math.floor((core.clock.now() - shutdown.started_at) * 1000 + 0.5),
     "why", text or tostring(shutdown.reason))
+  dismiss(shutdown, summary)
 end
 
 return M

@@ -165,6 +165,12 @@ local function prestop_without_grace(subject)
   end
 end
 
+local function unreachable_control(subject)
+  local config = subject.config
+  if not (config.is_set("control.dir") or config.is_set("console.uids")) then return nil end
+  return require("moontide.illegal_control")(subject)
+end
+
 --- name: what a test and a message of `check` call it.
 M.rows = {
   { "terminate without host", "error", terminate_without_host },
@@ -175,6 +181,7 @@ M.rows = {
   { "crippled terminal phase", "error", crippled_terminal },
   { "watchdog against host", "error", watchdog_against_host },
   { "unknown names in reasons", "error", unknown_in_reasons },
+  { "control socket out of reach", "error", unreachable_control },
   { "work above the total", "warning", need_above_total },
   { "retry above the total", "warning", retry_above_total },
   { "pod without grace", "warning", pod_without_grace },

@@ -47,6 +47,9 @@ function control.directory(path, shared, make) end
 ---@return string|nil message
 function control.listen(directory, file, shared) end
 
+--- Listens no longer and removes the file; connections stay.
+function control.unlisten() end
+
 ---@param path string
 ---@return integer|nil id
 ---@return string|nil name "ECONNREFUSED": a file that was left behind
@@ -67,7 +70,8 @@ function control.peer(id) end
 function control.send(id, line, fds) end
 
 ---@param id integer
----@return integer bytes that the other side has not read yet
+---@return integer bytes that wait for the other side to read
+---@return integer sent bytes that have left since the beginning
 function control.queued(id) end
 
 ---@param id integer

@@ -246,6 +246,7 @@ describe("a control socket", function()
     old:wait_log { msg = "control socket" }
     refused(service:start { flags = { "--takeover" }, env = env }, "belongs to user 65534, not to")
     local peer = takeover.connect(("%s/nobody/moontide/app-%d.sock"):format(service.dir, old.pid))
+    peer:send { type = "hello", id = 1, protocol = 1 } -- root may look in, and take nothing
     local line = peer:receive()
     assert.equal("uid", line.why)
     local record = old:wait_log { component = "control", level = "warn" }
@@ -279,7 +280,14 @@ describe("a control socket", function()
       env = { MOONTIDE_CONTROL__DIR = service.dir .. "/" .. ("x"):rep(100),
         PORT = proc.free_port(), MOONTIDE_MANAGE__PORT = proc.free_port() },
     }
-    assert.matches("at most 107 bytes, this one", long:wait_log { component = "control",
+    assert.equal(78, (long:wait()))
+    assert.matches("control.dir %(environment MOONTIDE_CONTROL__DIR%).*at most 107",
+      long:find_logs({ level = "error" })[1].msg)
+    local derived = service:start {
+      env = { RUNTIME_DIRECTORY = service.dir .. "/" .. ("x"):rep(100),
+        PORT = proc.free_port(), MOONTIDE_MANAGE__PORT = proc.free_port() },
+    }
+    assert.matches("at most 107 bytes, this one", derived:wait_log { component = "control",
       level = "warn" }.msg, 1, true)
   end)
 

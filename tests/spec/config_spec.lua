@@ -26,13 +26,14 @@ describe("a setting", function()
       shutdown = { linger = "250ms", timeout = "1m30s" },
       limits = { body = "2MiB" },
       ["log.level"] = "warn",
-      console = { uids = { 0, 1000 } },
+      console = { uids = { 0, "1000:eval" } },
     }))
     assert.equal(0.25, config.get("shutdown.linger"))
     assert.equal(90, config.get("shutdown.timeout"))
     assert.equal(2 * 1024 * 1024, config.get("limits.body"))
     assert.equal("warn", config.get("log.level"))
-    assert.same({ 0, 1000 }, config.get("console.uids"))
+    assert.same({ { uid = 0, policy = "inspect" }, { uid = 1000, policy = "eval" } },
+      config.get("console.uids"))
     assert.equal("config app.lua:3", config.origin("log.level"))
   end)
 
@@ -75,7 +76,7 @@ describe("a setting", function()
   it("reads booleans, numbers and lists from text", function()
     local environment, name, value = {
       MOONTIDE_STARTUP__PARALLEL = "on", MOONTIDE_MANAGE__PORT = "0",
-      MOONTIDE_CONSOLE__UIDS = "0,1000",
+      MOONTIDE_CONSOLE__UIDS = "0,1000:eval",
     }, nil, nil
     config.load_env(function()
       name, value = next(environment, name)
@@ -85,7 +86,8 @@ describe("a setting", function()
     assert.same({}, config.seal())
     assert.is_true(config.get("startup.parallel"))
     assert.equal(0, config.get("manage.port"))
-    assert.same({ 0, 1000 }, config.get("console.uids"))
+    assert.same({ { uid = 0, policy = "inspect" }, { uid = 1000, policy = "eval" } },
+      config.get("console.uids"))
     assert.is_false(config.get("manage"))
   end)
 

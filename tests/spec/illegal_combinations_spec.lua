@@ -39,6 +39,10 @@ describe("an illegal combination", function()
     { "a linger as long as the total", "leaves nothing of shutdown.timeout 5s",
       config = settings({ timeout = 5, linger = 5, phases = {
         ["before-service-unbind"] = { timeout = 5 } } }), also = 1 },
+    { "a control socket whose path is too long", "a Unix socket has at most 107",
+      config = { control = { dir = "/" .. ("x"):rep(100) } } },
+    { "other users of the console and nowhere to let them in", "console.uids (environment "
+      .. "MOONTIDE_CONSOLE__UIDS) needs control.dir", env = { MOONTIDE_CONSOLE__UIDS = "1000" } },
     { "a linger longer than its phase",
       "timeout 3s (config app.lua:1) is shorter than shutdown.linger 3s + 1s = 4s (default)",
       config = settings({ phases = { ["before-service-unbind"] = { timeout = 3 } } }) },

@@ -39,15 +39,18 @@ function M.texts(value, from_text)
   end)
 end
 
---- Integers.
+--- Users and what each may do: "1000" and 1000 look, "1000:eval" runs Lua.
 ---@param value any
 ---@param from_text boolean|nil
----@return integer[]|nil
+---@return { uid: integer, policy: "inspect"|"eval" }[]|nil
 ---@return string|nil problem
-function M.integers(value, from_text)
-  return items(value, from_text, "integers", function(item)
-    if from_text and type(item) == "string" then item = tonumber(item) end
-    return type(item) == "number" and math.tointeger(item) or nil
+function M.uids(value, from_text)
+  return items(value, from_text, "user ids: 1000, or \"1000:inspect\", \"1000:eval\"", function(item)
+    local uid, policy = tostring(item):match "^(%d+):?(%a*)$"
+    if policy == "" then policy = "inspect" end
+    uid = math.tointeger(tonumber(uid))
+    if not uid or (policy ~= "inspect" and policy ~= "eval") then return nil end
+    return { uid = uid, policy = policy }
   end)
 end
 

@@ -43,7 +43,7 @@ M.keys = {
   { "log.close_timeout", "duration", 3 },
 
   { "console.policy", "enum", nil, { "off", "inspect", "eval" } },
-  { "console.uids", "integers" },
+  { "console.uids", "uids" },
   { "console.sessions", "integer", 8, { 0, 32 } },
   { "console.idle_timeout", "positive", 1800 },
 

@@ -119,8 +119,8 @@ function M.texts(value, _, from_text)
   return require("moontide.config.lists").texts(value, from_text)
 end
 
-function M.integers(value, _, from_text)
-  return require("moontide.config.lists").integers(value, from_text)
+function M.uids(value, _, from_text)
+  return require("moontide.config.lists").uids(value, from_text)
 end
 
 --- `manage = false` turns the management listener off, "api" puts /health* on

@@ -11,6 +11,19 @@ local write = core.log.write
 local M = {}
 
 local SHOWN = 200
+-- Sees /proc even when the script has taken `io` away.
+local open_file = io.open
+
+--- The name of a process.
+---@param pid integer
+---@return string|nil
+function M.comm(pid)
+  local file = open_file(("/proc/%d/comm"):format(pid))
+  if not file then return nil end
+  local name = file:read "l"
+  file:close()
+  return name
+end
 
 --- What a session does.
 ---@param session moontide.console.Session
@@ -26,11 +39,12 @@ end
 
 --- How a request that was recorded has ended.
 ---@param reply moontide.console.Reply
+---@param status moontide.console.Status
 ---@param ms number
-function M.ended(reply, ms)
+function M.ended(reply, status, ms)
   local session = reply.session
   write(1, "console", reply.type .. " ended", "session", session.id, "uid", session.uid, "pid",
-    session.pid, "comm", session.comm, "request", reply.id, "status", reply.status, "ms", ms)
+    session.pid, "comm", session.comm, "request", reply.id, "status", status, "ms", ms)
 end
 
 --- Somebody who was turned away.
@@ -38,7 +52,7 @@ end
 ---@param why string
 ---@param text string|nil what it sent
 function M.refused(who, why, text)
-  write(2, "console", "refused: " .. why, "uid", who.uid, "pid", who.pid, "comm", who.comm, "text",
+  write(2, "console", "refused: " .. why, "uid", who.uid, "pid", who.pid, "comm", who.comm or M.comm(who.pid), "text",
     text and text:sub(1, SHOWN))
 end
 

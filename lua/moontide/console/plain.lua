@@ -32,7 +32,10 @@ local RENDER = {
   value = function(message)
     return message.text and message.text ~= "" and line_of(message.text) or nil
   end,
-  error = function(message) return line_of(message.traceback or message.message) end,
+  error = function(message)
+    local text = line_of(message.message)
+    return message.traceback and text .. line_of(message.traceback) or text
+  end,
   need_more = function() return nil end,
   event = function(message)
     if message.event == "state" then return ("-- %s\n"):format(message.state) end
@@ -52,6 +55,7 @@ end
 local function go_on(session, state)
   local text = table.remove(state.lines, 1)
   if not text then return end
+  state.bytes = state.bytes - #text
   state.source = state.source and state.source .. "\n" .. text or text
   state.id = state.id + 1
   state.busy = true
@@ -63,7 +67,7 @@ end
 local function prompt(session, state, status)
   state.busy = false
   if status ~= "incomplete" then state.source = nil end
-  session.link:write(state.source and ">> " or "> ")
+  session:write(state.source and ">> " or "> ")
   go_on(session, state)
 end
 
@@ -72,6 +76,11 @@ local function hear(session, state, text)
   if M.is_http(text) then
     audit.refused(session, "it speaks HTTP", text)
     return session:close "it speaks HTTP"
+  end
+  state.bytes = state.bytes + #text
+  if state.bytes > sessions.LINE then
+    session:write "too much waits for its turn: 1 MiB of lines at most\n"
+    return session:close "too many lines wait"
   end
   state.lines[#state.lines + 1] = text
   if not state.busy then go_on(session, state) end
@@ -82,16 +91,17 @@ end
 ---@param text string the first
 function M.begin(link, text)
   if M.is_http(text) then
-    audit.refused(link, "it speaks HTTP", text)
+    audit.refused(link, "it speaks HTTP", (text:gsub("\r$", "")))
     return link:close()
   end
-  local session, why = sessions.open(link)
+  local session, why = sessions.of(link), nil
+  if not session then session, why = sessions.open(link) end
   if not session then
     audit.refused(link, why)
     link:write(why .. "\n")
     return link:close()
   end
-  local state = { lines = {}, id = 0 }
+  local state = { lines = {}, bytes = 0, id = 0 }
   session.render = function(message)
     if message.type == "done" then
       prompt(session, state, message.status)

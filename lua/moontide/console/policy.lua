@@ -14,11 +14,15 @@ function M.most()
   return config.get "console.policy" or (production and "inspect" or "eval")
 end
 
---- What a user may do.
+--- What a user may do: this one, and root, what the settings allow; the others that `console.uids`
+--- names, no more than that.
 ---@param uid integer
 ---@return "off"|"inspect"|"eval"
 function M.of(uid)
   if uid == native.uid() or uid == 0 then return M.most() end
+  for _, entry in ipairs(config.get "console.uids" or {}) do
+    if entry.uid == uid then return M.most() == "eval" and entry.policy or M.most() end
+  end
   return "off"
 end
 

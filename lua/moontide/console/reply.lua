@@ -14,10 +14,18 @@ local core = require "moontide.core"
 ---@field status moontide.console.Status|nil nil: not over yet
 ---@field audited boolean|nil its end is to be recorded
 ---@field kept boolean|nil
+---@field failed boolean|nil an answer could not be sent
+---@field left integer bytes of output that it may still send
 local Reply = {}
 Reply.__index = Reply
 
-local M = {}
+local M = {
+  --- So many bytes of output a request may send; the rest is left out.
+  OUTPUT = 1 << 20,
+}
+
+-- Of one message.
+local PIECE = 65536
 
 ---@param session moontide.console.Session
 ---@param request table
@@ -25,6 +33,7 @@ local M = {}
 function M.new(session, request)
   return setmetatable({
     session = session, id = request.id, type = request.type, started_at = core.clock.now(),
+    left = M.OUTPUT,
   }, Reply)
 end
 
@@ -33,7 +42,7 @@ end
 function Reply:send(message)
   if self.status then return end
   message.id = self.id
-  self.session:send(message)
+  if not self.session:send(message) then self.failed = true end
 end
 
 ---@param fields table
@@ -48,9 +57,31 @@ function Reply:error(fields)
   self:send(fields)
 end
 
+-- The last byte of a piece from `at`: not in the middle of a character.
+local function end_of_piece(text, at)
+  local stop = at + PIECE - 1
+  if stop >= #text then return #text end
+  for back = 0, 3 do
+    if (text:byte(stop - back + 1) & 0xC0) ~= 0x80 then return stop - back end
+  end
+  return stop
+end
+
 ---@param text string
 function Reply:out(text)
-  self:send { type = "out", text = text }
+  if self.left == 0 or text == "" then return end
+  local whole, at = #text, 1
+  text = text:sub(1, self.left)
+  self.left = self.left - #text
+  while at <= #text do
+    local stop = end_of_piece(text, at)
+    self:send { type = "out", text = text:sub(at, stop) }
+    at = stop + 1
+  end
+  if whole == #text then return end
+  self.left = 0
+  self:send { type = "out", text = ("\n[output beyond %d KiB is left out]\n"):format(
+    M.OUTPUT >> 10) }
 end
 
 ---@param fields table
@@ -75,10 +106,12 @@ function Reply:done(status)
   local seconds = core.clock.now() - self.started_at
   local ms = math.floor(seconds * 1e6 + 0.5) / 1e3
   status = status or "ok"
+  if self.failed and status == "ok" then status = "error" end
+  -- Before the next one of a plain console begins.
+  if self.audited then audit.ended(self, status, ms) end
   self:send { type = "done", status = status, ms = ms }
   self.status = status
   self.session:forget(self)
-  if self.audited then audit.ended(self, ms) end
 end
 
 --- Refuses the request with a sentence.

@@ -4,6 +4,7 @@
 --- folder has the protocol.
 
 local audit = require "moontide.console.audit"
+local core = require "moontide.core"
 local replies = require "moontide.console.reply"
 local requests = require "moontide.console.requests"
 local sessions = require "moontide.console.session"
@@ -12,6 +13,8 @@ local task = require "moontide.task"
 local M = {
   --- By type; a module may add its own.
   requests = requests.handlers,
+  --- So many requests of a session run at once.
+  AT_ONCE = 32,
 }
 
 -- An id that can be a key and costs little to repeat.
@@ -28,15 +31,22 @@ local function id_problem(session, request)
   end
 end
 
+local function names()
+  local list = {}
+  for name in pairs(M.requests) do list[#list + 1] = name end
+  table.sort(list)
+  return list
+end
+
 -- What else is wrong with a request, and how it ends.
-local function problem(request)
-  if type(request.type) ~= "string" then
+local function problem(session, request)
+  if session.count >= M.AT_ONCE then
+    return ("%d requests of this session are running: no more at once"):format(session.count),
+      "refused"
+  elseif type(request.type) ~= "string" then
     return "a request has a type: a text", "unknown"
   elseif not M.requests[request.type] then
-    local names = {}
-    for name in pairs(M.requests) do names[#names + 1] = name end
-    table.sort(names)
-    return require("moontide.suggest").unknown("request", request.type, names), "unknown"
+    return require("moontide.suggest").unknown("request", request.type, names()), "unknown"
   end
 end
 
@@ -49,7 +59,7 @@ end
 
 local function start(session, request, reply)
   local fn = M.requests[request.type]
-  session.running[request.id] = reply
+  session:remember(reply)
   record(session, request, reply)
   if requests.immediate[request.type] then return fn(session, request, reply) end
   reply.task = task.start({
@@ -86,9 +96,17 @@ end
 function M.ask(session, request)
   local reply = replies.new(session, request)
   local message, status = id_problem(session, request), "refused"
-  if message then reply.id = nil else message, status = problem(request) end
+  if message then reply.id = nil else message, status = problem(session, request) end
   if message then reply:refuse(message, status) else start(session, request, reply) end
   return reply
+end
+
+--- Another user's client has connected, one of those that may: it has a session at once, so that
+--- such clients are no more than sessions.
+---@param link moontide.Link
+function M.admit(link)
+  local session, why = sessions.open(link)
+  if not session then turn_away(link, {}, why) end
 end
 
 --- A person types, without a client.
@@ -96,6 +114,51 @@ end
 ---@param text string the first line
 function M.plain(link, text)
   require("moontide.console.plain").begin(link, text)
+end
+
+-- ---- what all sessions are told -----------------------------------------------------------------
+
+require("moontide.states").on_state(function(_, to)
+  for session in sessions.each() do
+    session:send { type = "event", event = "state", state = to }
+  end
+end)
+
+--- How long the clients may take to read the last of it, and evaluations to end, in seconds.
+M.FAREWELL = 0.25
+
+local function wait_until(fn, till)
+  while not fn() and core.clock.now() < till do task.sleep(0.005) end
+end
+
+local function all_ended(scopes)
+  for _, scope in ipairs(scopes) do
+    if scope:count() > 0 then return false end
+  end
+  return true
+end
+
+-- Until when something that takes a moment may last: half of what is left of the total, at most.
+local function moment(total_end)
+  local now = core.clock.now()
+  return now + math.max(0, math.min(M.FAREWELL, ((total_end or math.huge) - now) / 2))
+end
+
+--- The process ends: the clients are told how it was, and what they run is cancelled.
+---@async
+---@param summary moontide.Report|nil
+---@param total_end number|nil when the process must have ended, on the clock's scale
+function M.finish(summary, total_end)
+  local text = summary and require("moontide.observe.report.lines").text(summary)
+  local scopes = {}
+  for session in sessions.each() do
+    scopes[#scopes + 1] = session.scope
+    if text then session:send { type = "event", event = "report", text = text } end
+    session:leave "the process ends"
+  end
+  wait_until(function() return sessions.count() == 0 end, moment(total_end))
+  for session in sessions.each() do session:close "the process ends" end
+  wait_until(function() return all_ended(scopes) end, moment(total_end))
 end
 
 return M

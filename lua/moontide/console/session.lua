@@ -1,9 +1,10 @@
 --- Sessions: one a connection, from its first request to its end. A session owns what it started:
---- tasks, traces and watches end with it.
+--- tasks, traces and watches end with it. None of that keeps the process up.
 
 local audit = require "moontide.console.audit"
 local config = require "moontide.config"
 local core = require "moontide.core"
+local flow = require "moontide.console.flow"
 local json = require "moontide.json"
 local policy = require "moontide.console.policy"
 local task = require "moontide.task"
@@ -19,33 +20,29 @@ local write = core.log.write
 ---@field env table|nil environment of evaluations, made by their first
 ---@field scope moontide.Scope of its tasks
 ---@field running table<integer|string, moontide.console.Reply> requests that are not done, by id
+---@field count integer of those
 ---@field link moontide.Link
----@field render fun(message: table): string|nil how it is told; nil: as JSON
----@field closed boolean|nil
+---@field heard_at number when it last asked for something, or was answered
+---@field ended boolean|nil the client sends no more
+---@field render (fun(message: table): string|nil)|nil how it is told; nil: as JSON
+---@field closed string|nil why
 local Session = {}
 Session.__index = Session
 
-local M = {}
+local M = {
+  --- A line has at most so many bytes, in both directions.
+  LINE = 1 << 20,
+}
 
 ---@type table<moontide.Link, moontide.console.Session>
 local sessions = {}
-local last_id = 0
--- Sees /proc even when the script has taken `io` away.
-local open_file = io.open
+local open_count, last_id = 0, 0
 
-local function comm_of(pid)
-  local file = open_file(("/proc/%d/comm"):format(pid))
-  if not file then return nil end
-  local name = file:read "l"
-  file:close()
-  return name
-end
+-- ---- all of them --------------------------------------------------------------------------------
 
 ---@return integer
 function M.count()
-  local n = 0
-  for _ in pairs(sessions) do n = n + 1 end
-  return n
+  return open_count
 end
 
 ---@return fun(): moontide.console.Session|nil the open ones, oldest first
@@ -66,27 +63,41 @@ function M.of(link)
   return sessions[link]
 end
 
+-- ---- opening ------------------------------------------------------------------------------------
+
+-- Nothing more comes: what runs may end, and be answered.
+local function on_over(session, why)
+  if why == "too long" then
+    session:send { type = "error", message = "a line has at most 1 MiB: this one has no end" }
+    return session:close "a line was too long"
+  end
+  session.ended = true
+  if session:is_idle() then return session:leave "the client has said all" end
+  flow.watch_half(session)
+end
+
 --- Opens the session of a connection.
 ---@param link moontide.Link
 ---@return moontide.console.Session|nil
 ---@return string|nil why
 function M.open(link)
-  local allowed = policy.of(link.uid)
-  local comm = comm_of(link.pid)
-  if allowed == "off" then return nil, "the console is off for user " .. link.uid end
-  local most = config.get "console.sessions"
-  if M.count() >= most then
-    return nil, ("too many sessions: %d are open, and console.sessions allows no more"):format(most)
+  local allowed, most = policy.of(link.uid), config.get "console.sessions"
+  if allowed == "off" then return nil, ("the console is off for user %d"):format(link.uid) end
+  if open_count >= most then
+    return nil, ("too many sessions: %d are open, console.sessions allows no more"):format(most)
   end
-  last_id = last_id + 1
+  open_count, last_id = open_count + 1, last_id + 1
   local session = setmetatable({
-    id = last_id, uid = link.uid, pid = link.pid, comm = comm, policy = allowed, link = link,
-    scope = task.new_scope("console session " .. last_id), running = {}, closers = {},
+    id = last_id, uid = link.uid, pid = link.pid, comm = audit.comm(link.pid), policy = allowed,
+    link = link, scope = task.new_scope("console session " .. last_id), running = {}, count = 0,
+    closers = {}, heard_at = core.clock.now(),
   }, Session)
   sessions[link] = session
-  link.on_closed = function() session:close "the client went away" end
+  link.on_forget = function() session:close "the client went away" end
+  link.on_over = function(_, why) on_over(session, why) end
+  flow.watch_idle(session)
   write(0, "console", "session opened", "session", session.id, "uid", session.uid, "pid",
-    session.pid, "comm", comm, "policy", allowed)
+    session.pid, "comm", session.comm, "policy", allowed)
   return session
 end
 
@@ -97,13 +108,60 @@ function Session:environment()
   return self.env
 end
 
---- Sends a message to the client.
+-- ---- requests -----------------------------------------------------------------------------------
+
+--- A request is in flight.
+---@param reply moontide.console.Reply
+function Session:remember(reply)
+  self.running[reply.id] = reply
+  self.count = self.count + 1
+  self.heard_at = core.clock.now()
+end
+
+--- It is not any more.
+---@param reply moontide.console.Reply
+function Session:forget(reply)
+  if reply.id == nil or self.running[reply.id] ~= reply then return end
+  self.running[reply.id] = nil
+  self.count = self.count - 1
+  self.heard_at = core.clock.now()
+  if self.ended and self:is_idle() then self:leave "the client has said all" end
+end
+
+--- Whether nothing of it is in flight.
+---@return boolean
+function Session:is_idle()
+  return self.count == 0
+end
+
+-- ---- sending ------------------------------------------------------------------------------------
+
+-- A message as a line; nil and what to say instead, when it is too long.
+local function encode(message)
+  local ok, text = pcall(json.encode, message)
+  if ok and #text < M.LINE then return text .. "\n" end
+  local why = ok and ("the answer has %d bytes; a line has at most 1 MiB"):format(#text)
+    or "the answer cannot be told as JSON: " .. tostring(text)
+  return nil, json.encode { type = "error", id = message.id, message = why } .. "\n"
+end
+
+--- Sends a message to the client. A client that does not read is dropped.
 ---@param message table
+---@return boolean sent false: it could not be said; the client got an error instead
 function Session:send(message)
-  if self.closed then return end
-  local text = self.render and self.render(message)
-  if not self.render then text = json.encode(message) .. "\n" end
-  if text and not self.link:write(text) then self:close "the client went away" end
+  if self.closed then return true end
+  local text, instead
+  if self.render then text = self.render(message) else text, instead = encode(message) end
+  if text or instead then self:write(text or instead) end
+  return not instead
+end
+
+--- Sends bytes as they are.
+---@param text string
+function Session:write(text)
+  local ok, queued = self.link:write(text)
+  if not ok then return self:close "the client went away" end
+  if queued > 0 then flow.queued(self, queued) end
 end
 
 --- Output of a request; nothing once that is done.
@@ -114,21 +172,6 @@ function Session:out(id, text)
   if reply then reply:out(text) end
 end
 
---- A request is not in flight any more.
----@param reply moontide.console.Reply
-function Session:forget(reply)
-  if reply.id ~= nil and self.running[reply.id] == reply then self.running[reply.id] = nil end
-end
-
---- Calls `fn` when the session ends.
----@param fn fun()
----@return fun() cancel
-function Session:on_close(fn)
-  local key = {}
-  self.closers[key] = fn
-  return function() self.closers[key] = nil end
-end
-
 --- Writes a record into the audit.
 ---@param action string
 ---@param text string
@@ -136,12 +179,35 @@ function Session:audit(action, text)
   audit.action(self, action, text)
 end
 
---- Ends it: what it started is cancelled.
+-- ---- the end ------------------------------------------------------------------------------------
+
+--- Calls `fn` when the session ends.
+---@param fn fun()
+---@return fun() cancel
+function Session:on_close(fn)
+  if self.closed then
+    fn()
+    return function() end
+  end
+  local key = {}
+  self.closers[key] = fn
+  return function() self.closers[key] = nil end
+end
+
+--- Ends it when the client has read what was sent.
+---@param why string
+function Session:leave(why)
+  self.leaving = why
+  if flow.is_read(self) then self:close(why) end
+end
+
+--- Ends it at once: what it started is cancelled.
 ---@param why string
 function Session:close(why)
   if self.closed then return end
-  self.closed = true
+  self.closed = why
   sessions[self.link] = nil
+  open_count = open_count - 1
   self.scope:cancel("the console session ended: " .. why)
   for _, fn in pairs(self.closers) do
     local ok, err = pcall(fn)

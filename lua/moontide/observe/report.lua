@@ -103,8 +103,11 @@ end
 ---@param startup moontide.Startup
 ---@param shutdown moontide.Shutdown
 ---@param code integer
+---@return moontide.Report
 function M.finish(startup, shutdown, code)
-  M.write(require("moontide.observe.report.summary").make(startup, shutdown, code), options())
+  local summary = require("moontide.observe.report.summary").make(startup, shutdown, code)
+  M.write(summary, options())
+  return summary
 end
 
 return M

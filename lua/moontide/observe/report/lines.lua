@@ -65,6 +65,20 @@ local function chain(pipeline)
   return #parts > 0 and table.concat(parts, " > ") or nil
 end
 
+--- The report in a few lines, as who looks in gets it at the end.
+---@param summary moontide.Report
+---@return string
+function M.text(summary)
+  local reason = summary.reason and summary.reason.text or "without a reason"
+  local list = { ("exit %d: %s"):format(summary.exit_code, reason) }
+  for _, pipeline in ipairs(summary.pipelines) do
+    local did = phases(pipeline)
+    list[#list + 1] = ("%s %s in %s%s"):format(pipeline.kind, pipeline.outcome,
+      brief(pipeline.seconds), did ~= "" and ": " .. did or "")
+  end
+  return table.concat(list, "\n")
+end
+
 ---@param pipeline moontide.ReportPipeline with blame and chain
 function M.write(pipeline)
   local listed, count = tasks(pipeline)
