@@ -368,12 +368,12 @@ function tasks.policy(name, fn) end
 
 --- The live tasks in so many places from one on, whatever their scope.
 ---@param place integer from 1
----@param most integer up to 65536
+---@param most integer up to 32768
 ---@return moontide.Task[]
 ---@return integer|nil next the place to go on with; nil: that was all
 function tasks.live(place, most) end
 
---- So many live tasks of a scope, oldest first; of the last 65536 that began.
+--- So many live tasks of a scope, oldest first; of the last 32768 that began.
 ---@param scope moontide.Scope
 ---@param most integer
 ---@return moontide.Task[]
@@ -384,6 +384,12 @@ function tasks.oldest(scope, most) end
 ---@param key string
 ---@return any
 function tasks.given(t, key) end
+
+--- Where its function is defined, until it has ended.
+---@param t moontide.Task
+---@return string|nil file
+---@return integer|nil line
+function tasks.place(t) end
 
 --- When its sleep is over.
 ---@param t moontide.Task

@@ -1,16 +1,21 @@
 --- The tasks that ended last, for who looks in: outcome, reason, and who cancelled them.
 ---
 --- Always those that did not end well, which is when somebody asks; those that did only while
---- somebody is there to ask (`watch`), because ten thousand of them must cost nothing. Texts alone
---- are kept, so that an ended task holds nothing of the script's.
-local core = require "moontide.core"
+--- somebody is there to ask (`watch`), because ten thousand of them must cost nothing. Of many that
+--- one cancellation ended the first are remembered, and how many there were, so that a large scope
+--- does not push out everything else. Texts alone are kept: an ended task holds nothing of the
+--- script's.
+local mechanism = require("moontide.core").task
 
-local getinfo, now, sub = debug.getinfo, core.clock.now, string.sub
+local given, place = mechanism.given, mechanism.place
+local sub = string.sub
 
 local M = {}
 
 --- How many are remembered.
 M.KEPT = 1000
+--- Of these, how many that one cancellation ended one after the other.
+M.ALIKE = 20
 --- Bytes of an error that are.
 local LONGEST = 200
 
@@ -20,14 +25,20 @@ local LONGEST = 200
 ---@field name string|nil nil: it had none of its own
 ---@field id integer|nil if somebody had been told it
 ---@field kind string|nil
----@field site string
 ---@field scope string
+---@field site string
 ---@field seconds number|nil how long it took; nil: it had not begun
 ---@field error string|nil
 ---@field by string|nil who cancelled it
----@field place table|nil where its function is defined, until somebody asks
+---@field more integer how many ended right after it by the same cancellation
+
+-- An entry is an array, used again when its turn comes: noting makes no garbage then.
+local AT, OUTCOME, NAME, ID, KIND, SCOPE, SITE, LINE, SECONDS, ERROR, BY, MORE =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 
 local ring, last, total = {}, 0, 0
+-- The cancellation that ended the last one, its entry, and how many entries it has.
+local cause, cause_entry, alike = nil, nil, 0
 
 -- The error as a text, without running anything of the script's.
 local function text_of(err)
@@ -35,46 +46,68 @@ local function text_of(err)
     local message = rawget(err, "message")
     err = type(message) == "string" and message or "a table"
   elseif type(err) ~= "string" then
-    err = err ~= nil and "a " .. type(err) or nil
+    return err ~= nil and "a " .. type(err) or false
   end
-  return err and #err > LONGEST and sub(err, 1, LONGEST) .. "…" or err
+  return #err > LONGEST and sub(err, 1, LONGEST) .. "…" or err
 end
 
-local function put(entry)
-  total = total + 1
+local function next_entry()
   last = last % M.KEPT + 1
-  ring[last] = entry
+  local entry = ring[last]
+  if not entry then
+    entry = { 0, "", false, false, false, "", false, 0, false, false, false, 0 }
+    ring[last] = entry
+  end
+  return entry
+end
+
+-- Whether it is one more of those that a cancellation has ended, and need not be told apart.
+local function is_alike(cancelled)
+  if not cancelled or cancelled ~= cause then
+    cause, alike = cancelled, 1
+    return false
+  end
+  alike = alike + 1
+  if alike <= M.ALIKE then return false end
+  cause_entry[MORE] = cause_entry[MORE] + 1
+  return true
 end
 
 --- A task ends; its function is still known.
 ---@param t moontide.Task
 function M.note(t)
-  local opts, fn, cancelled = t.opts, t.fn, t.cancelled
-  local started, outcome = t.started_at, t.outcome
-  local name = opts and opts.name
-  put {
-    at = now(), outcome = outcome, name = type(name) == "string" and name or nil,
-    id = core.task.given(t, "id"), kind = opts and opts.kind or nil, scope = t.scope.name,
-    site = opts and opts.site or nil, seconds = started and now() - started or nil,
-    error = outcome ~= "ok" and text_of(t.error) or nil, by = cancelled and cancelled.by or nil,
-    place = not (opts and opts.site) and type(fn) == "function" and getinfo(fn, "S") or nil,
-  }
+  local opts, cancelled = t.opts, t.cancelled
+  total = total + 1
+  if is_alike(cancelled) then return end
+  local entry, started, ended_at = next_entry(), t.started_at, t.ended_at
+  local name, site = opts and opts.name, opts and opts.site
+  entry[AT], entry[OUTCOME], entry[MORE] = ended_at, t.outcome, 0
+  entry[NAME] = type(name) == "string" and name
+  entry[ID], entry[KIND] = given(t, "id") or false, opts and opts.kind or false
+  entry[SCOPE] = t.scope.name
+  if site then entry[SITE], entry[LINE] = site, false else entry[SITE], entry[LINE] = place(t) end
+  entry[SECONDS] = started and ended_at - started
+  entry[ERROR] = t.outcome ~= "ok" and text_of(t.error)
+  entry[BY] = cancelled and cancelled.by or false
+  cause_entry = entry
 end
 
-local function finish(entry)
-  local place = entry.place
-  if place then
-    entry.site, entry.place = ("%s:%d"):format(place.short_src, place.linedefined), nil
-  end
-  entry.site = entry.site or "?"
-  return entry
+local function shown(entry)
+  local site, line = entry[SITE], entry[LINE]
+  return {
+    at = entry[AT], outcome = entry[OUTCOME], name = entry[NAME] or nil, id = entry[ID] or nil,
+    kind = entry[KIND] or nil, scope = entry[SCOPE],
+    site = line and ("%s:%d"):format(site, line) or site or "?",
+    seconds = entry[SECONDS] or nil, error = entry[ERROR] or nil, by = entry[BY] or nil,
+    more = entry[MORE],
+  }
 end
 
 --- Those remembered, the latest first.
 ---@return moontide.Ended[]
 function M.list()
   local list = {}
-  for i = 0, #ring - 1 do list[i + 1] = finish(ring[(last - i - 1) % #ring + 1]) end
+  for i = 0, #ring - 1 do list[i + 1] = shown(ring[(last - i - 1) % #ring + 1]) end
   return list
 end
 
@@ -89,12 +122,12 @@ local watchers = 0
 --- From now on those that end well are remembered, too, until as many have called `unwatch`.
 function M.watch()
   watchers = watchers + 1
-  if watchers == 1 then core.task.policy("ended", M.note) end
+  if watchers == 1 then mechanism.policy("ended", M.note) end
 end
 
 function M.unwatch()
   watchers = watchers - 1
-  if watchers == 0 then core.task.policy("ended", nil) end
+  if watchers == 0 then mechanism.policy("ended", nil) end
 end
 
 return M

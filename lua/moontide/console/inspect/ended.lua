@@ -31,7 +31,7 @@ local function row_of(entry, now)
   return {
     ago = math.max(0, now - entry.at), name = entry.name, id = entry.id, kind = entry.kind,
     outcome = entry.outcome, seconds = entry.seconds, error = entry.error, by = entry.by,
-    site = entry.site, scope = entry.scope,
+    site = entry.site, scope = entry.scope, more = entry.more,
   }
 end
 
@@ -44,7 +44,8 @@ end
 
 local function why(entry)
   local text = (entry.error or ""):gsub("^cancelled: ", "")
-  return entry.by and ("%s, by %s"):format(text, entry.by) or text
+  if entry.by then text = ("%s, by %s"):format(text, entry.by) end
+  return entry.more > 0 and ("%s (and %d more)"):format(text, entry.more) or text
 end
 
 local function render(data)

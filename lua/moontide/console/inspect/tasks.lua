@@ -105,6 +105,7 @@ local function tree(max)
   share(scopes, max)
   local rows, list = {}, {}
   for i, entry in ipairs(scopes) do
+    walk.breathe()
     local shown = entry.quota > 0 and add_scope(rows, entry.scope, 0, entry.quota) or 0
     list[i] = { name = entry.name, tasks = entry.live, shown = shown }
   end
@@ -113,18 +114,34 @@ end
 
 -- ---- those of a name ----------------------------------------------------------------------------
 
--- A task without a name of its own has one by its number, which is not made up for this.
-local function has_word(t, word)
-  local opts = t.opts
-  local name = opts and opts.name or core.task.given(t, "id") and t.name
-  return name and name:find(word, 1, true) or t:site():find(word, 1, true)
+-- A function that says whether a task's name or place has a word. A task without a name of its own
+-- has one by its number, which is not made up for this; places are few, so each is looked at once.
+local function finder(word)
+  local known = {}
+  local function site_has(t)
+    local file, line = core.task.place(t)
+    if not file then return false end
+    local lines = known[file] or {}
+    known[file] = lines
+    if lines[line] == nil then
+      lines[line] = ("%s:%d"):format(file, line):find(word, 1, true) ~= nil
+    end
+    return lines[line]
+  end
+  return function(t)
+    local opts = t.opts
+    local name = opts and opts.name or core.task.given(t, "id") and t.name
+    if name and tostring(name):find(word, 1, true) then return true end
+    if opts and opts.site then return opts.site:find(word, 1, true) ~= nil end
+    return site_has(t)
+  end
 end
 
 local function matching(word, max)
-  local rows, found, total = {}, 0, 0
+  local rows, found, total, has_word = {}, 0, 0, finder(word)
   walk.each(function(t)
     total = total + 1
-    if has_word(t, word) then
+    if has_word(t) then
       found = found + 1
       if found <= max then rows[found] = M.row(t, 0) end
     end

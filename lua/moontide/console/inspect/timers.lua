@@ -18,33 +18,32 @@ local SPECS = { max = { default = 50, most = 500 } }
 ---@field name string|nil of the task
 ---@field site string
 
--- Keeps the `max` soonest, in order. Most of many come later than all of them.
+-- Whether something that is due then is among the `max` soonest so far. Most of many are not.
+local function is_soon(list, at, max)
+  return #list < max or at < list[max].at
+end
+
+-- Adds it in its place, and lets go of the last of too many.
 local function keep(list, entry, max)
-  local n = #list
-  if n == max then
-    if entry.at >= list[n].at then return end
-    n = n - 1
-  end
-  local i = n
+  local i = #list
   while i > 0 and list[i].at > entry.at do
     list[i + 1] = list[i]
     i = i - 1
   end
   list[i + 1] = entry
+  list[max + 1] = nil
 end
 
 local function of_tasks(max)
   local list, counts = {}, { sleeps = 0, deadlines = 0 }
+  local function see(at, kind, count, t)
+    if not at then return end
+    counts[count] = counts[count] + 1
+    if is_soon(list, at, max) then keep(list, { at = at, kind = kind, task = t }, max) end
+  end
   walk.each(function(t)
-    local at, deadline = core.task.due(t), t.deadline
-    if at then
-      counts.sleeps = counts.sleeps + 1
-      keep(list, { at = at, kind = "sleep", task = t }, max)
-    end
-    if deadline then
-      counts.deadlines = counts.deadlines + 1
-      keep(list, { at = deadline, kind = "deadline", task = t }, max)
-    end
+    see(core.task.due(t), "sleep", "sleeps", t)
+    see(t.deadline, "deadline", "deadlines", t)
   end)
   return list, counts
 end

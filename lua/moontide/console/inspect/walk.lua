@@ -10,8 +10,9 @@ local M = {}
 --- Tasks between two turns of the others: a tenth of a millisecond.
 local PIECE = 500
 
--- Outside of a task, as in a dump, there is nobody to wait; what has no coroutine to suspend, too.
-local function breathe()
+--- Lets the others have their turn. Outside of a task, as in a dump, there is nobody to wait.
+---@async
+function M.breathe()
   if core.task.current() and coroutine.isyieldable() then task.sleep(0) end
 end
 
@@ -31,7 +32,7 @@ end
 function M.each(fn)
   local place = piece(1, fn)
   while place do
-    breathe()
+    M.breathe()
     place = piece(place, fn)
   end
 end
