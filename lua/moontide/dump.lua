@@ -1,56 +1,60 @@
---- The state dump (SIGQUIT): phases, tasks with their tracebacks, handles; into the log.
+--- The state dump (SIGQUIT): phases, tasks with their tracebacks, handles; into the log. It is
+--- collected as for the console.
 
 local core = require "moontide.core"
+local phases = require "moontide.console.inspect.phases"
 local task = require "moontide.task"
 local task_run = require "moontide.pipeline.task_run"
+local tasks = require "moontide.console.inspect.tasks"
 local waiting = require "moontide.pipeline.waiting"
+local walk = require "moontide.console.inspect.walk"
 
 local write = core.log.write
 local INFO = 1
 
 local M = {}
 
-local function age(since)
-  return since and ("%.1f"):format(core.clock.now() - since)
+-- Tasks that have a record of their own.
+local MAX = 200
+
+local function seconds(value)
+  return value and ("%.1f"):format(value)
+end
+
+local function dump_running(active)
+  write(INFO, "dump", waiting.line(active), "phase", active.name)
+  for _, entry in ipairs(waiting.running(active)) do
+    write(INFO, "dump", "running: " .. entry.name, "phase", active.name, "task", entry.name,
+      "site", task_run.site(entry), "seconds", seconds(core.clock.now() - entry.started_at))
+  end
 end
 
 local function dump_pipeline(pipeline)
-  for _, name in ipairs(pipeline.names) do
-    local phase = pipeline.tasks[name]
-    if phase.live > 0 or phase.status ~= "pending" then
-      write(INFO, "dump", ("%s phase %s: %s"):format(pipeline.kind, name,
-        phase.outcome or phase.status), "phase", name, "tasks", phase.live,
-        "seconds", age(phase.started_at))
+  for _, row in ipairs(phases.of(pipeline).phases) do
+    if row.tasks > 0 or row.outcome or row.used then
+      write(INFO, "dump", ("%s phase %s: %s"):format(pipeline.kind, row.name,
+        row.outcome or row.status), "phase", row.name, "tasks", row.tasks,
+        "seconds", seconds(row.used))
     end
   end
   local run = pipeline.run_state
-  for _, active in ipairs(run and run.active or {}) do
-    write(INFO, "dump", waiting.line(active), "phase", active.name)
-    for _, entry in ipairs(waiting.running(active)) do
-      write(INFO, "dump", "running: " .. entry.name, "phase", active.name, "task", entry.name,
-        "site", task_run.site(entry), "seconds", age(entry.started_at))
-    end
-  end
+  for _, active in ipairs(run and run.active or {}) do dump_running(active) end
 end
 
 local function dump_task(t)
-  local doing = (t.waiting_on or t.state):gsub("^task task ", "task ")
-  write(INFO, "dump", ("%s: %s"):format(t.name or "a task", doing), "kind", t.kind or nil,
-    "site", t:site(), "seconds", age(t.started_at), "traceback", t:traceback())
+  local row = tasks.row(t, 0)
+  write(INFO, "dump", ("%s: %s"):format(row.name, tasks.doing(row)), "kind", row.kind,
+    "site", row.site, "scope", row.scope, "seconds", seconds(row.age), "traceback", t:traceback())
 end
 
-local MAX = 200
-
-local function dump_scope(scope)
+local function dump_tasks(live)
   local count = 0
-  for t in scope:tasks() do
+  walk.each(function(t)
     count = count + 1
-    if count > MAX then break end
     dump_task(t)
-  end
-  if scope:count() > MAX then
-    write(INFO, "dump", ("%d more tasks in scope %s"):format(scope:count() - MAX, scope.name))
-  end
+    return count == MAX
+  end, true)
+  if live > count then write(INFO, "dump", ("%d more tasks"):format(live - count)) end
 end
 
 -- Only a script that uses luv has handles; asking must not load it.
@@ -71,9 +75,7 @@ function M.write(trigger)
     "ready", counts.ready, "waiting", counts.waiting, "live", counts.live)
   dump_pipeline(require "moontide.startup")
   dump_pipeline(require "moontide.shutdown")
-  dump_scope(task.root)
-  local background = package.loaded["moontide.background"]
-  if background then dump_scope(background.scope) end
+  dump_tasks(counts.live)
   dump_handles()
 end
 

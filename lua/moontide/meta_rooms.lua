@@ -332,6 +332,6 @@ function claim:release() end
 return {
   notify = notify, control = control, health = health, http = room, digest = digest,
   work = { source = work.source, all = work.all, sources = source },
-  evaluation = evaluation,
+  evaluation = evaluation, look = look,
   sqlite = { open = sqlite.open, claims = claim, databases = database },
 }

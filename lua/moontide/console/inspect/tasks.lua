@@ -31,6 +31,14 @@ local DEEPEST = 20
 ---@field scope string
 ---@field cancelled string|nil why it is to end
 
+-- A script may have named it anything, and what that says of itself is not to be run.
+local function name_of(t)
+  local name = t.name
+  if type(name) == "string" then return name end
+  return type(name) == "number" and tostring(name) or "a " .. type(name)
+end
+M.name_of = name_of
+
 --- One task, as plain data.
 ---@param t moontide.Task
 ---@param depth integer
@@ -38,7 +46,7 @@ local DEEPEST = 20
 function M.row(t, depth)
   local now, cancelled = core.clock.now(), t.cancelled
   return {
-    id = t.id, depth = depth, name = t.name, kind = t.kind, state = t.state,
+    id = t.id, depth = depth, name = name_of(t), kind = t.kind, state = t.state,
     waiting_on = t.waiting_on, age = t.started_at and math.max(0, now - t.started_at) or nil,
     deadline_in = t.deadline and t.deadline - now or nil, site = t:site(),
     scope = t.scope.name, cancelled = cancelled and cancelled.reason or nil,
@@ -130,8 +138,8 @@ local function finder(word)
   end
   return function(t)
     local opts = t.opts
-    local name = opts and opts.name or core.task.given(t, "id") and t.name
-    if name and tostring(name):find(word, 1, true) then return true end
+    local name = (opts and opts.name or core.task.given(t, "id")) and name_of(t)
+    if name and name:find(word, 1, true) then return true end
     if opts and opts.site then return opts.site:find(word, 1, true) ~= nil end
     return site_has(t)
   end
@@ -151,7 +159,10 @@ end
 
 -- ---- showing ------------------------------------------------------------------------------------
 
-local function doing(row)
+--- What it does, in a few words: "sleep", "task db, to end: the process shuts down".
+---@param row moontide.inspect.Task
+---@return string
+function M.doing(row)
   local text = (row.waiting_on or row.state):gsub("^task task ", "task ")
   return row.cancelled and ("%s, to end: %s"):format(text, row.cancelled) or text
 end
@@ -160,7 +171,8 @@ local function render(data)
   local rows = {}
   for i, row in ipairs(data.tasks) do
     rows[i] = {
-      row.id, ("  "):rep(row.depth) .. row.name, row.kind, doing(row), view.time(row.age), row.site,
+      row.id, ("  "):rep(row.depth) .. row.name, row.kind, M.doing(row), view.time(row.age),
+      row.site,
     }
   end
   local scopes = {}

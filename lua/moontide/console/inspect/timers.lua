@@ -3,6 +3,7 @@
 local arguments = require "moontide.console.inspect.arguments"
 local core = require "moontide.core"
 local json = require "moontide.json"
+local tasks = require "moontide.console.inspect.tasks"
 local view = require "moontide.console.inspect.view"
 local walk = require "moontide.console.inspect.walk"
 
@@ -73,7 +74,7 @@ local function row_of(entry, now)
   local t = entry.task
   return {
     kind = entry.kind, due = entry.at - now, every = entry.every, id = t and t.id or nil,
-    name = t and tostring(t.name) or nil, site = entry.site or t:site(),
+    name = t and tasks.name_of(t) or nil, site = entry.site or t:site(),
   }
 end
 

@@ -29,10 +29,11 @@ end
 --- among them or not.
 ---@async
 ---@param fn fun(t: moontide.Task): boolean|nil
-function M.each(fn)
+---@param at_once boolean|nil nobody else has a turn: for a dump, which is not to wait
+function M.each(fn, at_once)
   local place = piece(1, fn)
   while place do
-    M.breathe()
+    if not at_once then M.breathe() end
     place = piece(place, fn)
   end
 end

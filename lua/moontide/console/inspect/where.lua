@@ -15,7 +15,7 @@ local NAMED = 500
 -- The name of its own, or the number if somebody was told of it.
 local function name_of(t)
   local opts = t.opts
-  return opts and opts.name or core.task.given(t, "id") and t.name or nil
+  if opts and opts.name or core.task.given(t, "id") then return tasks.name_of(t) end
 end
 
 local function by_id(id)
@@ -94,7 +94,7 @@ end
 local function owners_of(t)
   local list, owner = {}, t.scope.owner
   while owner and #list < 20 do
-    list[#list + 1] = { id = owner.id, name = owner.name, site = owner:site() }
+    list[#list + 1] = { id = owner.id, name = tasks.name_of(owner), site = owner:site() }
     owner = owner.scope.owner
   end
   return list

@@ -4,6 +4,7 @@ local checks = require "moontide.console.inspect.checks"
 local core = require "moontide.core"
 local json = require "moontide.json"
 local task = require "moontide.task"
+local tasks = require "moontide.console.inspect.tasks"
 local view = require "moontide.console.inspect.view"
 local waiting = require "moontide.pipeline.waiting"
 local work = require "moontide.console.inspect.work"
@@ -48,7 +49,7 @@ local function add_scope(lines, scope)
   if scope.n == 0 then return end
   local names = {}
   for i, t in ipairs(core.task.oldest(scope, NAMED)) do
-    names[i] = ("%s (%s)"):format(tostring(t.name), t:site())
+    names[i] = ("%s (%s)"):format(tasks.name_of(t), t:site())
   end
   add(lines, "%s of scope %s: %s%s", view.count(scope.n, "task"), scope.name,
     table.concat(names, ", "), scope.n > NAMED and ", …" or "")
