@@ -42,7 +42,7 @@ local function dump_pipeline(pipeline)
 end
 
 local function dump_task(t)
-  local row = tasks.row(t, 0)
+  local row = tasks.facts(t)
   write(INFO, "dump", ("%s: %s"):format(row.name, tasks.doing(row)), "kind", row.kind,
     "site", row.site, "scope", row.scope, "seconds", seconds(row.age), "traceback", t:traceback())
 end

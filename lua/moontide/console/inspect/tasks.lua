@@ -39,18 +39,27 @@ local function name_of(t)
 end
 M.name_of = name_of
 
---- One task, as plain data.
+--- One task as plain data, without a number.
 ---@param t moontide.Task
----@param depth integer
----@return moontide.inspect.Task
-function M.row(t, depth)
+---@return table
+function M.facts(t)
   local now, cancelled = core.clock.now(), t.cancelled
   return {
-    id = t.id, depth = depth, name = name_of(t), kind = t.kind, state = t.state,
+    name = name_of(t), kind = t.kind, state = t.state,
     waiting_on = t.waiting_on, age = t.started_at and math.max(0, now - t.started_at) or nil,
     deadline_in = t.deadline and t.deadline - now or nil, site = t:site(),
     scope = t.scope.name, cancelled = cancelled and cancelled.reason or nil,
   }
+end
+
+--- The same with the number that `where` takes.
+---@param t moontide.Task
+---@param depth integer|nil
+---@return moontide.inspect.Task
+function M.row(t, depth)
+  local row = M.facts(t)
+  row.id, row.depth = t.id, depth
+  return row
 end
 
 -- ---- the tree -----------------------------------------------------------------------------------
@@ -160,7 +169,7 @@ end
 -- ---- showing ------------------------------------------------------------------------------------
 
 --- What it does, in a few words: "sleep", "task db, to end: the process shuts down".
----@param row moontide.inspect.Task
+---@param row table of `facts`
 ---@return string
 function M.doing(row)
   local text = (row.waiting_on or row.state):gsub("^task task ", "task ")

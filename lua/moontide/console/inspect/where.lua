@@ -123,8 +123,8 @@ end
 function M.where(which)
   local t, count = find(which)
   local stack = t:traceback()
-  local data = tasks.row(t, 0)
-  data.depth, data.same_name, data.owners = nil, count, owners_of(t)
+  local data = tasks.row(t)
+  data.same_name, data.owners = count, owners_of(t)
   data.stack = #stack > LONGEST and stack:sub(1, LONGEST) .. "\n…" or stack
   require("moontide.json").array(data.owners)
   return view.new(data, render)
