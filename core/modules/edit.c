@@ -21,8 +21,10 @@
 /* Where what `read` was given is on the stack, and an error of Lua's. */
 enum { SELF = 1, PROMPT, KEY, COMPLETE, ERROR };
 
+/* The library, from the first `open` on. */
+static const tide_edit_lib *lib;
+
 typedef struct editor {
-  const tide_edit_lib *lib;
   EditLine *el;
   History *history;
   lua_State *L;       /* while a line is read */
@@ -39,9 +41,7 @@ static editor *check_editor(lua_State *L) {
 
 static editor *editor_of(EditLine *el) {
   editor *e = NULL;
-  /* The same function is in any copy of the library: there is only one. */
-  char error[1];
-  tide_edit_load(error, sizeof error)->el_get(el, EL_CLIENTDATA, &e);
+  lib->el_get(el, EL_CLIENTDATA, &e);
   return e;
 }
 
@@ -93,16 +93,16 @@ static void walk(place *at, const char *text, size_t length, size_t columns) {
   }
 }
 
-static size_t columns_of(editor *e) {
+static size_t columns_of(const editor *e) {
   int columns = 0;
-  if (e->lib->el_get(e->el, EL_GETTC, "co", &columns, NULL) != 0 || columns < 1)
+  if (lib->el_get(e->el, EL_GETTC, "co", &columns, NULL) != 0 || columns < 1)
     return 80;
   return (size_t)columns;
 }
 
 /* The rows that the prompt and the line take: the cursor's, and the last. */
-static void rows(editor *e, size_t *cursor, size_t *last) {
-  const LineInfo *line = e->lib->el_line(e->el);
+static void rows(const editor *e, size_t *cursor, size_t *last) {
+  const LineInfo *line = lib->el_line(e->el);
   size_t columns = columns_of(e);
   place at = {0, 0};
   walk(&at, e->prompt, strlen(e->prompt), columns);
@@ -135,7 +135,7 @@ static int get_key(EditLine *el, wchar_t *c) {
 /* complete(line, cursor) -> characters to take back, text to put there | nil */
 static unsigned char complete(EditLine *el, int key) {
   editor *e = editor_of(el);
-  const LineInfo *line = e->lib->el_line(el);
+  const LineInfo *line = lib->el_line(el);
   (void)key;
   lua_pushvalue(e->L, COMPLETE);
   lua_pushlstring(e->L, line->buffer, (size_t)(line->lastchar - line->buffer));
@@ -144,8 +144,8 @@ static unsigned char complete(EditLine *el, int key) {
     return CC_FATAL;
   bool found = lua_isinteger(e->L, -2) && lua_isstring(e->L, -1);
   if (found) {
-    e->lib->el_deletestr(el, (int)lua_tointeger(e->L, -2));
-    found = e->lib->el_insertstr(el, lua_tostring(e->L, -1)) == 0;
+    lib->el_deletestr(el, (int)lua_tointeger(e->L, -2));
+    found = lib->el_insertstr(el, lua_tostring(e->L, -1)) == 0;
   }
   lua_pop(e->L, 2);
   return found ? CC_REFRESH : CC_REFRESH_BEEP;
@@ -155,7 +155,7 @@ static unsigned char complete(EditLine *el, int key) {
  */
 
 /* The cursor, below the line, where a program may go on writing. */
-static void go_below(editor *e) {
+static void go_below(const editor *e) {
   size_t cursor, last;
   rows(e, &cursor, &last);
   for (size_t i = cursor; i < last; i++)
@@ -177,7 +177,7 @@ static int read_line(lua_State *L) {
   e->L = L;
   e->prompt = lua_tostring(L, PROMPT);
   e->failed = e->left = false;
-  const char *line = e->lib->el_gets(e->el, &count);
+  const char *line = lib->el_gets(e->el, &count);
   if (e->left || e->failed)
     go_below(e);
   e->L = NULL;
@@ -194,7 +194,7 @@ static int read_line(lua_State *L) {
 /* edit:line() -> text, bytes before the cursor; while a line is read */
 static int current_line(lua_State *L) {
   editor *e = check_editor(L);
-  const LineInfo *line = e->lib->el_line(e->el);
+  const LineInfo *line = lib->el_line(e->el);
   lua_pushlstring(L, line->buffer, (size_t)(line->lastchar - line->buffer));
   lua_pushinteger(L, line->cursor - line->buffer);
   return 2;
@@ -217,21 +217,21 @@ static int above(lua_State *L) {
     fputc(text[i], stdout);
   }
   fflush(stdout);
-  e->lib->el_set(e->el, EL_REFRESH);
+  lib->el_set(e->el, EL_REFRESH);
   return 0;
 }
 
 /* edit:resize(): the terminal has another size */
 static int resize(lua_State *L) {
   editor *e = check_editor(L);
-  e->lib->el_resize(e->el);
+  lib->el_resize(e->el);
   return 0;
 }
 
 /* edit:terminal(on): gives the terminal back for a while, and takes it again */
 static int terminal(lua_State *L) {
   editor *e = check_editor(L);
-  e->lib->el_set(e->el, EL_PREP_TERM, lua_toboolean(L, 2));
+  lib->el_set(e->el, EL_PREP_TERM, lua_toboolean(L, 2));
   return 0;
 }
 
@@ -239,16 +239,16 @@ static int terminal(lua_State *L) {
 static int remember(lua_State *L) {
   editor *e = check_editor(L);
   HistEvent event;
-  e->lib->history(e->history, &event, H_ENTER, luaL_checkstring(L, 2));
+  lib->history(e->history, &event, H_ENTER, luaL_checkstring(L, 2));
   return 0;
 }
 
 static int close_editor(lua_State *L) {
   editor *e = luaL_checkudata(L, SELF, EDITOR);
   if (e->el != NULL)
-    e->lib->el_end(e->el);
+    lib->el_end(e->el);
   if (e->history != NULL)
-    e->lib->history_end(e->history);
+    lib->history_end(e->history);
   e->el = NULL;
   e->history = NULL;
   return 0;
@@ -287,41 +287,44 @@ static void bind_keys(editor *e) {
       {"\\e[F", "ed-move-to-end"},   {"\\e[4~", "ed-move-to-end"},
       {"\\e[1;5C", "em-next-word"},  {"\\e[1;5D", "ed-prev-word"},
   };
-  e->lib->el_set(e->el, EL_ADDFN, "moontide-complete",
-                 "complete names as the process knows them", complete);
+  lib->el_set(e->el, EL_ADDFN, "moontide-complete",
+              "complete names as the process knows them", complete);
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-    e->lib->el_set(e->el, EL_BIND, keys[i][0], keys[i][1], NULL);
+    lib->el_set(e->el, EL_BIND, keys[i][0], keys[i][1], NULL);
 }
 
 static bool open_line(editor *e) {
   HistEvent event;
-  e->el = e->lib->el_init("moontide", stdin, stdout, stderr);
-  e->history = e->lib->history_init();
+  e->el = lib->el_init("moontide", stdin, stdout, stderr);
+  e->history = lib->history_init();
   if (e->el == NULL || e->history == NULL)
     return false;
-  e->lib->history(e->history, &event, H_SETSIZE, 1000);
-  e->lib->history(e->history, &event, H_SETUNIQUE, 1);
-  e->lib->el_set(e->el, EL_CLIENTDATA, e);
-  e->lib->el_set(e->el, EL_PROMPT_ESC, prompt_of, '\1');
-  e->lib->el_set(e->el, EL_HIST, e->lib->history, e->history);
-  e->lib->el_set(e->el, EL_EDITOR, "emacs");
-  e->lib->el_set(e->el, EL_GETCFN, get_key);
+  lib->history(e->history, &event, H_SETSIZE, 1000);
+  lib->history(e->history, &event, H_SETUNIQUE, 1);
+  lib->el_set(e->el, EL_CLIENTDATA, e);
+  lib->el_set(e->el, EL_PROMPT_ESC, prompt_of, '\1');
+  lib->el_set(e->el, EL_HIST, lib->history, e->history);
+  lib->el_set(e->el, EL_EDITOR, "emacs");
+  lib->el_set(e->el, EL_GETCFN, get_key);
+  /* Between lines as well, each key comes as it is: what has been typed ahead
+   * as Ctrl-D would else become nothing. */
+  lib->el_set(e->el, EL_SETTY, "-x", "-icanon", "-echo", NULL);
   bind_keys(e);
-  e->lib->el_source(e->el, NULL);
+  lib->el_source(e->el, NULL);
   return true;
 }
 
 /* edit.open() -> editor | nil, message: there is no libedit */
 static int open_editor(lua_State *L) {
   char error[512];
-  const tide_edit_lib *lib = tide_edit_load(error, sizeof error);
+  lib = tide_edit_load(error, sizeof error);
   if (lib == NULL) {
     lua_pushnil(L);
     lua_pushstring(L, error);
     return 2;
   }
   editor *e = lua_newuserdatauv(L, sizeof *e, 0);
-  *e = (editor){.lib = lib};
+  *e = (editor){NULL};
   push_methods(L);
   lua_setmetatable(L, -2);
   speak_utf8();

@@ -92,7 +92,6 @@ end
 -- Runs a source to its end; the outcome.
 function Console:evaluate(source)
   local reader = self.reader
-  reader:begin()
   local outcome = self.connection:ask(
     { type = "eval", source = source, timeout = self.timeout },
     {

@@ -20,7 +20,11 @@ local function open_editor(terminal)
   if not terminal or not term or term == "dumb" then return nil end
   local ok, edit = pcall(require, "moontide.core.edit")
   if not ok then return nil, "this moontide is built without line editing" end
-  return edit.open()
+  -- Before libedit looks, so that it is the state it knows between lines.
+  native.keys(true)
+  local editor, message = edit.open()
+  if not editor then native.keys(false) end
+  return editor, message
 end
 
 ---@return moontide.cli.Reader
@@ -130,18 +134,12 @@ end
 ---@return string|nil line
 ---@return string|nil why there is none: "end", "left" (by ~.), or what `turn` said
 function Reader:read(prompt)
-  native.keys(false)
   if self.editor then return edit_line(self, prompt) end
   return plain_line(self, prompt)
 end
 
---- A request is under way: keys are kept for the next line, and not shown.
-function Reader:begin()
-  self.at_start = self.pending == "" or self.pending:sub(-1) == "\n"
-  if self.editor then native.keys(true) end
-end
-
---- Takes in what is typed while a request is under way.
+--- Takes in what is typed while a request is under way: it is kept for the next line, and shown
+--- there.
 ---@return string|nil why to leave: "left"
 function Reader:feed()
   local before = #self.pending
@@ -152,14 +150,12 @@ function Reader:feed()
   local from = before > 0 and self.pending:sub(before, before) == "~" and before or before + 1
   local at = self.pending:find("~.", from, true)
   if not at or typed == "" then return nil end
-  local start = at == 1 and self.at_start or self.pending:sub(at - 1, at - 1) == "\n"
-  if start or self.pending:sub(at - 1, at - 1) == "\r" then return "left" end
+  if at == 1 or self.pending:sub(at - 1, at - 1):find "[\r\n]" then return "left" end
 end
 
 --- What was typed ahead is not wanted any more: Ctrl-C.
 function Reader:forget()
   self.pending = ""
-  self.at_start = true
 end
 
 --- Shows a text: above the line, if one is being read.
@@ -185,6 +181,7 @@ function Reader:stop()
   if self.reading then self.editor:terminal(false) end
   native.keys(false)
   native.stop()
+  if self.editor then native.keys(true) end
   if self.reading then
     self.editor:terminal(true)
     self.editor:above ""
@@ -197,8 +194,8 @@ function Reader:remember(line)
 end
 
 function Reader:close()
-  native.keys(false)
   if self.editor then self.editor:close() end
+  native.keys(false)
 end
 
 return M
