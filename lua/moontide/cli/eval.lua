@@ -1,6 +1,7 @@
 --- `moontide eval`: one piece of Lua in a running process.
 local cli = require "moontide.cli"
 local json = require "moontide.json"
+local native = require "moontide.core.client"
 local remote = require "moontide.cli.remote"
 local show = require "moontide.cli.show"
 local words = require "moontide.cli.words"
@@ -40,34 +41,49 @@ local SPEC = {
 -- How much longer than the evaluation the answer may take.
 local GRACE = 5
 
+-- What is wrong with the words; nil: nothing.
+local function check(values)
+  local most = values.file and 1 or 2
+  if not values.file and not values[1] then return "eval needs a SOURCE" end
+  if not values[most + 1] then return nil end
+  return values.file and ("with --file there is no SOURCE: %q"):format(values[2])
+    or ("eval takes at most NAME and SOURCE, not also %q"):format(values[3])
+end
+
 local function read_file(path)
   local file, message = io.open(path, "rb")
   local text = file and file:read "a"
   if file then file:close() end
   if text then return text end
-  return nil, message or ("%s: cannot be read"):format(path)
+  remote.complain(message or ("%s: cannot be read"):format(path))
+  return nil, remote.USAGE
 end
 
--- The source and the target that the words mean.
-local function read_words(values)
-  local count = #values
-  if values.file then
-    if count > 1 then return nil, "with --file there is no SOURCE" end
-    local source, message = read_file(values.file)
-    return source, message or values[1]
+-- All of standard input; a person may press Ctrl-C instead.
+local function read_stdin()
+  local pieces = {}
+  while true do
+    local input, signal = native.wait(nil, true)
+    if signal and signal ~= "WINCH" and signal ~= "CONT" then
+      return nil, remote.code({}, {}, { status = "signal", signal = signal })
+    end
+    local text = input and native.read()
+    if input and not text then return table.concat(pieces) end
+    pieces[#pieces + 1] = text or nil
   end
-  if count == 0 then return nil, "eval needs a SOURCE" end
-  if count > 2 then
-    return nil, ("eval takes at most NAME and SOURCE, not also %q"):format(values[3])
-  end
-  local source = values[count]
-  if source == "-" then source = io.stdin:read "a" or "" end
-  return source, count == 2 and values[1] or nil
+end
+
+-- The source that the words mean, or nil and an exit code.
+local function source_of(values)
+  if values.file then return read_file(values.file) end
+  local source = values[#values]
+  if source == "-" then return read_stdin() end
+  return source
 end
 
 local function print_value(message, as_json)
   if as_json then
-    show.out(json.encode(message.json == nil and json.null or message.json) .. "\n")
+    for _, value in ipairs(message.json or {}) do show.out(json.encode(value) .. "\n") end
   elseif message.text and message.text ~= "" and message.n ~= 0 then
     show.out(show.line(message.text))
   end
@@ -94,9 +110,13 @@ function M.main(args)
   local values, code = words.read(SPEC, args)
   if not values then return code end
   local timeout, problem = words.seconds(values.timeout, "--timeout", 30)
-  if not timeout then return cli.wrong(problem) end
-  local source, target = read_words(values)
-  if not source then return cli.wrong(target) end
+  problem = problem or check(values)
+  if problem then return cli.wrong(problem) end
+  native.signals()
+  local source
+  source, code = source_of(values)
+  if not source then return code end
+  local target = (values.file or values[2]) and values[1] or nil
   local connection, hello, found = remote.open(target, values, timeout)
   if not connection then return hello end
   local outcome = evaluate(connection, source, timeout, values.json)

@@ -3,6 +3,9 @@
 local json = require "moontide.json"
 local native = require "moontide.core.client"
 
+-- The requests, by id.
+local WHERE, INTERRUPT = 1, 2
+
 local M = {
   --- Seconds without a word after which the watchdog is asked, and asked again.
   PATIENCE = 2,
@@ -53,25 +56,48 @@ function Silence:look(now)
   if not self.next then return nil end
   if now >= self.next then
     self.next = now + M.PATIENCE
-    send(self, { id = 1, type = "where" })
+    send(self, { id = WHERE, type = "where" })
   end
   return self.next - now
 end
 
 --- Asks the watchdog to interrupt what runs, if the process has been silent for long.
 function Silence:interrupt()
-  if self.connection then send(self, { id = 2, type = "interrupt" }) end
+  if self.connection then send(self, { id = INTERRUPT, type = "interrupt" }) end
 end
 
---- What the watchdog's answer means to a person; nil: the loop is not stuck.
----@param answer table
----@return string|nil
-function M.sentence(answer)
-  local stuck = answer.stuck_ms or 0
-  if stuck < 1000 then return nil end
-  local what = answer.task and ("in task %s"):format(answer.task) or "outside of any task"
-  return ("the loop is stuck %s for %.1f s; Ctrl-C asks for an interruption"):format(what,
-    stuck / 1000)
+-- What it is stuck in, as a person says it.
+local function stuck_in(where)
+  local lua = type(where.lua) == "table" and where.lua
+  if not lua then return "outside of Lua" end
+  local what = lua.what ~= "" and "in " .. lua.what or "in Lua"
+  if lua.at then return ("%s, at %s"):format(what, lua.at) end
+  return lua.in_c and what .. ", in a call of C" or what
+end
+
+--- What an answer to `where` means to a person; nil: the loop is not stuck.
+---@param where table
+---@return string|nil sentence
+---@return string|nil place what it is stuck in
+function M.sentence(where)
+  local loop = where.loop
+  if not loop or loop.waits or (loop.alive_ms or 0) < 1000 then return nil end
+  local place = stuck_in(where)
+  return ("the loop is stuck for %.1f s %s; Ctrl-C asks for an interruption"):format(
+    loop.alive_ms / 1000, place), place
+end
+
+local function hear(self, answer)
+  if answer.id == WHERE and answer.where then
+    local sentence, place = M.sentence(answer.where)
+    -- Once for each thing it is stuck in.
+    if sentence and self.said ~= place then
+      self.said = place
+      self.say(sentence)
+    end
+  elseif answer.id == INTERRUPT and answer.type ~= "done" then
+    self.say(answer.text or answer.message or "asked the watchdog to interrupt it")
+  end
 end
 
 --- Takes in what the watchdog has said.
@@ -85,12 +111,7 @@ function Silence:receive()
   self.text = self.text .. text
   for line in self.text:gmatch "([^\n]*)\n" do
     local answer = json.decode(line)
-    local sentence = type(answer) == "table" and answer.id == 1 and M.sentence(answer)
-    -- Once for each thing it is stuck in.
-    if sentence and self.said ~= answer.task then
-      self.said = answer.task or ""
-      self.say(sentence)
-    end
+    if type(answer) == "table" then hear(self, answer) end
   end
   self.text = self.text:match "([^\n]*)$"
 end
