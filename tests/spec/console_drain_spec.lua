@@ -20,6 +20,8 @@ local function phase(plan, name)
 end
 
 describe("drain { dry = true }", function()
+  after_each(function() steer:finish() end)
+
   it("shows the phases with their times and tasks, and changes nothing", function()
     app(function()
       tide.shutdown:task("service-stop", "flush", function() end)
@@ -101,6 +103,8 @@ describe("drain { dry = true }", function()
 end)
 
 describe("drain { reason = ... }", function()
+  after_each(function() steer:finish() end)
+
   it("begins the shutdown with the reason console, which says who and why", function()
     app(function() end)
     local value = steer:run("drain", { reason = "deploy of 1.2" })

@@ -27,6 +27,8 @@ local function took(item)
 end
 
 describe("extend", function()
+  after_each(function() steer:finish() end)
+
   it("gives a running phase more, with what its tasks have started", function()
     local inner
     app(function()
@@ -117,6 +119,23 @@ describe("extend", function()
     assert.equal(0, life.code)
     assert.matches("what was left of the shutdown total",
       life:logged { phase = "cluster-leave", task = "slow", outcome = "timed_out" }[1].message)
+  end)
+
+  it("says so when what comes last has what the total leaves, or comes only maybe", function()
+    app(function()
+      tide.config { shutdown = { timeout = "20s" } } -- 2.5s of it are kept
+      tide.shutdown:task("service-unbind", "slow", function() tide.sleep(60) end)
+      tide.shutdown:task("service-stop", "slow", function() tide.sleep(60) end)
+      tide.shutdown:task("cluster-exiting", "slow", function() tide.sleep(60) end)
+      tide.shutdown:on("hook", function() end)
+    end)
+    life:signal "SIGTERM"
+    assert.matches(": 1s if the phases before take less than they may\n",
+      steer:run("extend", "cluster-exiting", "1s", "why").text)
+    steer:run("skip", "service-unbind", "now")
+    life:turn()
+    assert.matches(": at worst 1s of shutdown%-hooks\n",
+      steer:run("extend", "service-stop", "1s", "why").text)
   end)
 
   it("refuses more than the total has, with the number that fits, which then fits", function()

@@ -14,6 +14,8 @@ local function app(main)
 end
 
 describe("retry", function()
+  after_each(function() steer:finish() end)
+
   it("shows the result, and serves it", function()
     local up = false
     app(function()

@@ -23,6 +23,8 @@ local function entry(kind, phase, name)
 end
 
 describe("skip", function()
+  after_each(function() steer:finish() end)
+
   it("ends a running task, and the shutdown goes on to a clean exit", function()
     local closed
     app(function()

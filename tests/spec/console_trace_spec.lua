@@ -20,8 +20,8 @@ describe("trace of a function", function()
     package.loaded["test.app"] = app
   end)
   after_each(function()
-    steer.session:close()
     package.loaded["test.app"] = nil
+    steer:finish()
   end)
 
   it("shows arguments, results, the time and who called", function()
@@ -230,6 +230,8 @@ describe("trace of a function", function()
 end)
 
 describe("trace of the lifecycle", function()
+  after_each(function() steer:finish() end)
+
   local function new(main)
     life = lifecycle.new(function(library, world)
       tide, world.alive = library, true

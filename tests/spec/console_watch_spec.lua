@@ -14,6 +14,8 @@ describe("watch", function()
     }, { __index = _G })
   end)
 
+  after_each(function() steer:finish() end)
+
   it("prints the first value and each that differs, with the time", function()
     local watching = steer:start("watch", "depth", "500ms", 6)
     life:advance(0.7)

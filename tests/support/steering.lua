@@ -4,6 +4,7 @@
 ---     local steer = steering.new(life)
 ---     local value = steer:run("skip", "flush", "the disk is gone")    -- as at the console
 ---     assert.matches("no pipeline runs", steer:refused("skip", "flush", "..."))
+---     steer:finish()                                                  -- after each test
 ---     steer.audited, steer.sent                                       -- what it was told
 local M = {}
 
@@ -72,6 +73,14 @@ function Steering:refused(name, ...)
   local t = self:start(name, ...)
   assert(t.outcome == "failed", ("%s was not refused: %s"):format(name, tostring(t.outcome)))
   return tostring(t.error)
+end
+
+--- Ends the life: its tasks are on the clock that the next test has, too.
+function Steering:finish()
+  self.session:close()
+  if not self.life.code then self.life.tide.shutdown:run() end
+  self.life:advance(100)
+  assert(self.life.code, "the life has not ended")
 end
 
 --- The texts that the session was sent.

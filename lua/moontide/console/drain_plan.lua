@@ -182,8 +182,8 @@ local function waits(plan)
   local lines = {}
   for _, item in ipairs(plan.requests) do
     if item.requests > 0 or item.connections > 0 then
-      lines[#lines + 1] = ("  %s: %d requests in flight, %d busy connections"):format(item.listener,
-        item.requests, item.connections)
+      lines[#lines + 1] = ("  %s: %s in flight, %s"):format(item.listener,
+        view.count(item.requests, "request"), view.count(item.connections, "busy connection"))
     end
   end
   for _, item in ipairs(plan.batches) do

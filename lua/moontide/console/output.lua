@@ -51,7 +51,9 @@ end
 function M.hold()
   using = using + 1
   if using > 1 then return end
-  print_, write_ = print, io.write
+  -- Ours, when somebody has kept it and put it back: it would call itself.
+  if not rawequal(print, routed_print) then print_ = print end
+  if not rawequal(io.write, routed_write) then write_ = io.write end
   _G.print, io.write = routed_print, routed_write
 end
 

@@ -34,6 +34,32 @@ end
 ---@class moontide.Taken
 ---@field name string|nil the phase; nil: what the total had to spare
 ---@field seconds number
+---@field uncertain boolean|nil nobody has less: it is there if the phases before take less
+
+-- The phase to come that has all that the total leaves, if there is one with something to do.
+local function has_the_rest(run, order, from)
+  for i = from + 1, #order do
+    local tasks = run.registry[order[i]]
+    local waits = tasks.status == "pending" and tasks.live > 0 and not tasks.asked
+    if waits and M.is_unbounded(run, order[i]) then return order[i] end
+  end
+end
+
+-- What each phase needs, by name, and what of the total nobody does.
+local function needs_of(run, order)
+  local needs, sum = {}, 0
+  for _, name in ipairs(order) do
+    needs[name] = need_of(run, name)
+    if not run.graph:get(name).always then sum = sum + needs[name] end
+  end
+  return needs, math.max(0, run.total_end - run.reserve - now() - sum)
+end
+
+local function place_of(order, name)
+  for i, other in ipairs(order) do
+    if other == name then return i end
+  end
+end
 
 --- Who would have less, were a phase given so much more: first nobody, then those that come last,
 --- for the end of the total cuts them off. The last phase of all has its own part of the total.
@@ -42,23 +68,20 @@ end
 ---@param seconds number
 ---@return moontide.Taken[]
 function M.takes(run, name, seconds)
-  local order, needs, sum = run.graph:order(), {}, 0
-  for _, other in ipairs(order) do
-    needs[other] = need_of(run, other)
-    if not run.graph:get(other).always then sum = sum + needs[other] end
-  end
-  local spare = math.max(0, run.total_end - run.reserve - now() - sum)
-  local taken, lack = {}, seconds
-  local function take(from, most)
+  local order, taken, lack = run.graph:order(), {}, seconds
+  local needs, spare = needs_of(run, order)
+  local function take(from, most, uncertain)
     local part = math.min(lack, most)
-    if part > 0.0005 then taken[#taken + 1] = { name = from, seconds = part } end
-    lack = lack - math.max(0, part)
+    if part < 0.0005 then return end
+    taken[#taken + 1] = { name = from, seconds = part, uncertain = uncertain }
+    lack = lack - part
   end
-  take(nil, spare)
-  for i = #order, 1, -1 do
-    if order[i] == name then break end
+  local place = place_of(order, name)
+  take(has_the_rest(run, order, place), spare)
+  for i = #order, place + 1, -1 do
     if not run.graph:get(order[i]).always then take(order[i], needs[order[i]]) end
   end
+  take(nil, lack, true)
   return taken
 end
 
@@ -142,10 +165,11 @@ function M.words(taken)
   local parts = {}
   for i, part in ipairs(taken) do
     local time = duration.format(math.floor(part.seconds * 1000 + 0.5) / 1000)
-    parts[i] = part.name and ("at worst %s of %s"):format(time, part.name)
+    parts[i] = part.uncertain and time .. " if the phases before take less than they may"
+      or part.name and ("at worst %s of %s"):format(time, part.name)
       or time .. " that the total had to spare"
   end
-  return #parts > 0 and table.concat(parts, ", ") or "time that the total had to spare"
+  return table.concat(parts, ", ")
 end
 
 return M

@@ -35,8 +35,10 @@ CallTrace.__index = CallTrace
 -- Wrappers by themselves: one that is off may be found as the "original" of another.
 local traces = setmetatable({}, { __mode = "k" })
 
--- While a call is told of, calls of the same functions by the one who tells are not.
-local telling = false
+-- While a call is told of, calls by the one who tells are not. Counted: an evaluation is paused
+-- wherever it stands, also here, and may be closed in its pause.
+local telling = 0
+local Told = setmetatable({}, { __close = function() telling = telling - 1 end })
 
 local function values_text(values)
   local parts = {}
@@ -61,9 +63,12 @@ end
 
 -- Telling must never reach the code that is watched: what goes wrong ends the trace instead.
 local function guarded(trace, fn, ...)
-  telling = true
-  local ok, err = pcall(fn, ...)
-  telling = false
+  telling = telling + 1
+  local ok, err
+  do
+    local _ <close> = Told
+    ok, err = pcall(fn, ...)
+  end
   if not ok and trace.on then
     trace:stop()
     core.log.write(2, "console", "a trace has ended by an error: " .. tostring(err), "trace",
@@ -114,7 +119,7 @@ end
 local function wrap(trace)
   local original, limit = trace.original, trace.limit
   return function(...)
-    if telling or not trace.on or not limit:admit() then return original(...) end
+    if telling > 0 or not trace.on or not limit:admit() then return original(...) end
     local call <close> = begin(trace, ...)
     return returned(call, original(...))
   end
