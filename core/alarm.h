@@ -7,6 +7,7 @@
 #ifndef TIDE_ALARM_H
 #define TIDE_ALARM_H
 
+#include <poll.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,11 +19,16 @@ typedef struct tide_alarm {
   sem_t rings;
   _Atomic uint64_t
       wake_at; /* tide_clock_mono ns; TIDE_NEVER: asleep for good */
+  _Atomic int fd; /* rings come by this, too; -1: it was not asked for */
 } tide_alarm;
 
 /* Returns 0 or a negative libuv error. */
 int tide_alarm_init(tide_alarm *alarm);
 void tide_alarm_destroy(tide_alarm *alarm);
+
+/* Has rings come by a descriptor as well, for a sleeper that waits for others,
+ * too. 0 or a negative libuv error. [the sleeper] */
+int tide_alarm_by_fd(tide_alarm *alarm);
 
 /* Wakes the sleeper, or makes its next wait return at once. Async-signal-safe.
  * [any] */
@@ -48,6 +54,10 @@ static inline void tide_alarm_need(tide_alarm *alarm, uint64_t when) {
  * long sleep must first announce it, sleep for TIDE_ALARM_SETTLE, in which time
  * every store has arrived, and look at the facts once more. */
 bool tide_alarm_wait(tide_alarm *alarm, uint64_t at);
+/* The same, and returns also when one of `count` descriptors is ready; the
+ * first place is the alarm's, and is filled in. [the sleeper] */
+bool tide_alarm_poll(tide_alarm *alarm, uint64_t at, struct pollfd *fds,
+                     nfds_t count);
 #define TIDE_ALARM_SETTLE ((uint64_t)1000000)
 
 #endif

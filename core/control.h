@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/un.h>
 #include <uv.h>
 
 typedef struct tide_control tide_control;
@@ -60,6 +61,15 @@ typedef enum tide_control_access {
  * with a sentence. */
 int tide_control_directory(const char *path, tide_control_access access,
                            bool make, char *error, size_t size);
+/* Where control sockets are unless something else is said, for who cannot ask
+ * Lua (lua/moontide/control_files.lua): in what systemd or the session gives,
+ * else in /tmp. */
+void tide_control_place(char *out, size_t size);
+/* Binds and listens there, in a directory that was found right; waits for
+ * nothing. 0, or a negative libuv error with a sentence: UV_EBUSY while others
+ * bind in the directory. [any] */
+int tide_control_bind(const struct sockaddr_un *address, const char *directory,
+                      int *fd, char *error, size_t size);
 /* Listens in such a directory. 0, or a negative libuv error with a sentence:
  * UV_EALREADY while it listens, and for a turn of the loop behind that. */
 int tide_control_listen(tide_control *control, const char *directory,

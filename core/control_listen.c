@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -62,23 +63,40 @@ int tide_control_directory(const char *path, tide_control_access access,
   return 0;
 }
 
+/* What systemd or the session gives may be a list; an absolute path counts. */
+static bool first_of(const char *name, char *out, size_t size) {
+  const char *list = getenv(name);
+  int length = list != NULL ? (int)strcspn(list, ":") : 0;
+  if (length == 0 || list[0] != '/')
+    return false;
+  snprintf(out, size, "%.*s/moontide", length, list);
+  return true;
+}
+
+void tide_control_place(char *out, size_t size) {
+  if (!first_of("RUNTIME_DIRECTORY", out, size) &&
+      !first_of("XDG_RUNTIME_DIR", out, size))
+    snprintf(out, size, "/tmp/moontide-%u", (unsigned)geteuid());
+}
+
 /* Those who bind in the directory do it one after the other: what one has found
  * left behind, another may have bound before it is removed. The lock is held
  * for microseconds. */
-static int lock(const char *directory) {
+static int lock(const char *directory, int tries) {
   char path[4096];
   struct timespec pause = {.tv_nsec = 1000000};
   snprintf(path, sizeof path, "%s/.lock", directory);
   int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0)
     return uv_translate_sys_error(errno);
-  for (int i = 0; i < LOCK_TRIES; i++) {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-      return fd;
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (--tries <= 0) {
+      close(fd);
+      return UV_EBUSY;
+    }
     nanosleep(&pause, NULL);
   }
-  close(fd);
-  return UV_EBUSY;
+  return fd;
 }
 
 static int open_socket(const struct sockaddr_un *address) {
@@ -95,6 +113,23 @@ static int open_socket(const struct sockaddr_un *address) {
     return code;
   }
   return fd;
+}
+
+int tide_control_bind(const struct sockaddr_un *address, const char *directory,
+                      int *fd, char *error, size_t size) {
+  char why[256] = "";
+  int code = lock(directory, 1);
+  int held = code;
+  if (held >= 0) {
+    code = tide_unix_make_way(address, why, sizeof why);
+    if (code == 0)
+      code = open_socket(address);
+    close(held);
+  }
+  if (code < 0)
+    return fail(error, size, "cannot open", address->sun_path, why, code);
+  *fd = code;
+  return 0;
 }
 
 static void refuse(int fd) {
@@ -219,7 +254,7 @@ int tide_control_listen(tide_control *control, const char *directory,
   code = tide_control_directory(directory, access, true, error, size);
   if (code != 0)
     return code;
-  int held = lock(directory);
+  int held = lock(directory, LOCK_TRIES);
   code = held < 0 ? held : bind_there(control, access, why, sizeof why);
   if (held >= 0)
     close(held);

@@ -53,6 +53,8 @@ void tide_after_fork(tide_host *host) {
       host->fork_done)
     return;
   host->fork_done = true;
+  if (host->watchdog != NULL)
+    tide_watchdog_after_fork(host->watchdog);
   if (!host->owns_loop)
     return; /* the caller's, with all that is on it */
   uv_walk(host->loop, close_handle, NULL);

@@ -108,6 +108,11 @@ int tide_host__watch(tide_host *host) {
                                : SHUTDOWN_TOTAL_DEFAULT;
   if (!(host->flags & TIDE_EXIT))
     options.on_overrun = on_overrun;
+  options.line = (host->flags & TIDE_CONSOLE) != 0;
+  options.lifecycle = &host->lifecycle;
+  options.work = &host->work;
+  options.beat = &host->beat;
+  options.started_at = host->started_at;
   rc = tide_watchdog_start(&host->watchdog, &options);
   if (rc == 0 && host->signals != NULL)
     tide_signals_set_watchdog(host->signals, host->watchdog);
@@ -148,7 +153,7 @@ static int open_loop(tide_host *host) {
 }
 
 static int open_rooms(tide_host *host) {
-  bool watched = (host->flags & (TIDE_INTERRUPT | TIDE_EXIT)) != 0 ||
+  bool watched = (host->flags & (TIDE_INTERRUPT | TIDE_EXIT | TIDE_CONSOLE)) ||
                  host->options.on_overrun != NULL;
   int rc;
   if ((rc = open_loop(host)) != 0 || (rc = open_log(host)) != 0)
@@ -289,6 +294,8 @@ static void end_process(tide_host *host) {
     tide_control_unlisten(host->control);
   fflush(NULL);
   tide_log_flush(host->log, host->log_close_timeout);
+  if (host->watchdog != NULL)
+    tide_watchdog_leave(host->watchdog);
 #ifdef TIDE_FULL_TEARDOWN
   tide_free(host);
   exit(code);

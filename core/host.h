@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "beat.h"
 #include "clock.h"
 #include "interrupt.h"
 #include "log.h"
@@ -87,6 +88,7 @@ struct tide_host {
   uv_check_t check;
   uv_idle_t idle;
   uv_async_t async; /* the one referenced handle: keeps uv_run from returning */
+  tide_beat beat;   /* that it turns, for the watchdog's thread */
   bool pump_wanted;
   bool turned;    /* the loop has gone round once */
   bool ran;       /* Lua ran since on_idle was last asked */

@@ -90,6 +90,7 @@ void tide_slice_enter_task(tide_interrupt *interrupt, tide_slice *slice,
   slice->outer = LOAD(slice);
   slice->id = LOAD(last_id) + 1;
   slice->deadline = deadline;
+  slice->kind = NULL;
   slice->spared = 0;
   slice->raises = 0;
   STORE(last_id, slice->id);
@@ -154,6 +155,15 @@ void tide_interrupt_running(const tide_interrupt *interrupt,
 
 void tide_interrupt_force(tide_interrupt *interrupt, uint64_t id) {
   STORE(forced, id);
+}
+
+void tide_interrupt_set_describe(tide_interrupt *interrupt,
+                                 tide_describe_fn fn, void *arg) {
+  if (interrupt == NULL)
+    return;
+  interrupt->describe_arg = arg;
+  atomic_signal_fence(memory_order_release);
+  interrupt->describe = fn;
 }
 
 void tide_interrupt_set_alarm(tide_interrupt *interrupt, tide_alarm *alarm) {

@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "alarm.h"
@@ -61,6 +62,7 @@ typedef struct tide_slice {
   struct tide_slice *outer;
   uint64_t id;
   uint64_t deadline;
+  const char *kind;   /* a literal, set behind the entry, or NULL */
   uint64_t raised_at; /* the first raise */
   unsigned spared;    /* instructions of the library's since it was due */
   unsigned raises;
@@ -108,6 +110,16 @@ bool tide_interrupt_in_library(lua_State *L, lua_Debug *ar);
 /* How often slices were interrupted since the start. [any] */
 uint64_t tide_interrupt_count(const tide_interrupt *interrupt);
 
+/* Writes what a slice runs, in words that end in NUL, and returns since when
+ * (tide_clock_mono ns, not before the turn it began in; 0: not known). On the
+ * loop's thread, but out of a signal handler, between any two of its
+ * instructions. */
+typedef uint64_t (*tide_describe_fn)(void *arg, const tide_slice *slice,
+                                     char *out, size_t size);
+/* NULL: the slice's kind is all there is to say. [loop] */
+void tide_interrupt_set_describe(tide_interrupt *interrupt,
+                                 tide_describe_fn fn, void *arg);
+
 /* ---- the watchdog's side ---------------------------------------------- */
 
 /* The slice that runs now, as the loop published it. */
@@ -127,6 +139,24 @@ bool tide_interrupt_poke_at(tide_interrupt *interrupt, uint64_t at,
                             uint64_t every);
 /* This slice must end whatever its deadline (0: none must). */
 void tide_interrupt_force(tide_interrupt *interrupt, uint64_t id);
+
+/* What the running slice is, as its own thread has noted it when asked. */
+typedef struct tide_noted {
+  uint64_t id;    /* of the slice; 0: none ran */
+  uint64_t since; /* 0: not known */
+  bool looking;   /* its next instruction says where it is */
+  bool seen;      /* and has */
+  char what[128]; /* "GET /orders/:id", "luv callback" */
+  char at[160];   /* "app.lua:12"; empty: not known */
+} tide_noted;
+
+/* Has the loop thread note what it runs. Nothing of the loop's is followed from
+ * another thread: the poke's handler copies the names, and a hook the line, if
+ * Lua still executes instructions. */
+void tide_interrupt_ask(tide_interrupt *interrupt);
+/* Whether that was noted; asks again where the poke was lost. */
+bool tide_interrupt_noted(tide_interrupt *interrupt, tide_noted *noted);
+
 /* Slices that need the watchdog earlier than it would wake ring this alarm
  * (NULL: nobody watches). [loop] */
 void tide_interrupt_set_alarm(tide_interrupt *interrupt, tide_alarm *alarm);

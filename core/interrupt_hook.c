@@ -179,7 +179,7 @@ void tide_interrupt_rehook(tide_frame *frame) {
 
 /* ---- raising ---------------------------------------------------------- */
 
-static tide_interrupt *bound_to(lua_State *L) {
+tide_interrupt *tide_interrupt__of(lua_State *L) {
   tide_interrupt *interrupt;
   lua_rawgetp(L, LUA_REGISTRYINDEX, &interrupt_key);
   interrupt = lua_touserdata(L, -1);
@@ -209,7 +209,7 @@ static bool is_spared(tide_slice *slice, lua_State *L, lua_Debug *ar) {
 }
 
 static void hook(lua_State *L, lua_Debug *ar) {
-  tide_interrupt *interrupt = bound_to(L);
+  tide_interrupt *interrupt = tide_interrupt__of(L);
   uint64_t now = tide_clock_mono();
   tide_slice *slice;
   if (interrupt == NULL) {
@@ -220,6 +220,7 @@ static void hook(lua_State *L, lua_Debug *ar) {
     disarm(interrupt, L);
     return;
   }
+  tide_interrupt__note_line(interrupt, L);
   slice = LOAD(slice);
   if (is_spared(slice, L, ar))
     return;

@@ -11,6 +11,21 @@
 
 #include "interrupt.h"
 
+/* The answer to a question of the watchdog's. It counts up `asked`; the handler
+ * writes `what` and stores `named`, the hook writes `at` and stores `seen`. Who
+ * has answered writes no more before the next question, and the watchdog asks
+ * no other while it reads. */
+typedef struct tide_note {
+  _Atomic uint32_t asked;
+  _Atomic uint32_t named;
+  _Atomic uint32_t seen;
+  _Atomic bool looking;
+  _Atomic uint64_t id;
+  _Atomic uint64_t since;
+  char what[128];
+  char at[160];
+} tide_note;
+
 struct tide_interrupt {
   /* Written by the loop, read by the watchdog. */
   _Atomic uint64_t running;  /* id of the running slice */
@@ -33,6 +48,10 @@ struct tide_interrupt {
                          short way through push and pop */
   _Atomic bool busy;  /* the loop is at work on hooks: the handler keeps out
                          and the next poke, 2 ms later, finds its work */
+
+  tide_note note;
+  tide_describe_fn describe;
+  void *describe_arg;
 
   timer_t timer; /* pokes; the watchdog sets it */
   bool has_timer;
@@ -60,6 +79,13 @@ void tide_interrupt__carry(tide_interrupt *interrupt, tide_slice *running,
                            const tide_slice *from);
 /* Gives a frame that has left the chain its old hook back. */
 void tide_interrupt__restore(tide_interrupt *interrupt, tide_frame *frame);
+
+/* interrupt_note.c: answers, if something is asked; says where L is, from a
+ * hook of its own. */
+void tide_interrupt__note(tide_interrupt *interrupt); /* [handler] */
+void tide_interrupt__note_line(tide_interrupt *interrupt, lua_State *L);
+/* interrupt_hook.c: the interrupt that L stands under, or NULL. */
+tide_interrupt *tide_interrupt__of(lua_State *L);
 
 /* interrupt_trace.c: pushes on L, the running state, its traceback and those of
  * the states that resumed it. */

@@ -37,6 +37,7 @@ static void on_poke(int number) {
   for (interrupt = atomic_load(&listening); interrupt != NULL;
        interrupt = interrupt->next) {
     tide_interrupt__arm(interrupt);
+    tide_interrupt__note(interrupt);
     atomic_store(&interrupt->poked, false);
   }
   errno = saved;

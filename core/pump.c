@@ -19,7 +19,8 @@ static int traceback(lua_State *L) {
   return 1;
 }
 
-static bool call(tide_host *host, int nargs, int nresults, uint64_t deadline) {
+static bool call(tide_host *host, int nargs, int nresults, uint64_t deadline,
+                 const char *kind) {
   lua_State *L = host->L;
   int handler = lua_gettop(L) - nargs;
   tide_slice slice;
@@ -31,6 +32,7 @@ static bool call(tide_host *host, int nargs, int nresults, uint64_t deadline) {
   else if (deadline == TIDE_ENTER_UNBOUNDED)
     deadline = 0;
   tide_slice_enter(host->interrupt, &slice, L, deadline);
+  slice.kind = kind;
   host->memory.guarded++;
   rc = lua_pcall(L, nargs, nresults, handler);
   host->memory.guarded--;
@@ -42,12 +44,13 @@ static bool call(tide_host *host, int nargs, int nresults, uint64_t deadline) {
 bool tide_host__enter(tide_host *host, int nargs, int nresults,
                       uint64_t deadline) {
   host->pump_wanted = true;
-  return call(host, nargs, nresults, deadline);
+  return call(host, nargs, nresults, deadline, "a call of the host's");
 }
 
 bool tide_host__call(tide_host *host, int nargs, int nresults,
                      const char *kind) {
-  if (tide_host__enter(host, nargs, nresults, TIDE_ENTER_CALLBACK))
+  host->pump_wanted = true;
+  if (call(host, nargs, nresults, TIDE_ENTER_CALLBACK, kind))
     return true;
   tide_host__uncaught(host, kind);
   return false;
@@ -105,7 +108,7 @@ static void pump(tide_host *host) {
   if (host->pump == LUA_NOREF)
     return;
   lua_rawgeti(L, LUA_REGISTRYINDEX, host->pump);
-  if (call(host, 0, 1, TIDE_ENTER_UNBOUNDED)) {
+  if (call(host, 0, 1, TIDE_ENTER_UNBOUNDED, "scheduler")) {
     more = lua_toboolean(L, -1);
     lua_pop(L, 1);
   } else {
@@ -131,7 +134,7 @@ static void ask_idle(tide_host *host) {
   if (host->idle_fn == LUA_NOREF)
     return;
   lua_rawgeti(host->L, LUA_REGISTRYINDEX, host->idle_fn);
-  if (!call(host, 0, 0, TIDE_ENTER_UNBOUNDED))
+  if (!call(host, 0, 0, TIDE_ENTER_UNBOUNDED, "idle"))
     tide_host__uncaught(host, "idle");
 }
 
@@ -168,10 +171,12 @@ static void on_prepare(uv_prepare_t *handle) {
   if (!host->pump_wanted && may_be_idle(host))
     ask_idle(host);
   keep_turning(host, host->pump_wanted);
+  tide_beat_wait(&host->beat);
 }
 
 static void on_check(uv_check_t *handle) {
   tide_host *host = handle->data;
+  tide_beat_turn(&host->beat, uv_now(host->loop));
   if (!host->turned) {
     host->turned = true;
     tide_log_release(host->log);

@@ -8,18 +8,14 @@
  */
 #include "watchdog.h"
 
-#include <limits.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
 
-#include "alarm.h"
 #include "clock.h"
-#include "watchdog_dump.h"
-#include "watchdog_table.h"
+#include "watchdog_inside.h"
 
 #define STACK_SIZE ((size_t)256 * 1024)
 
@@ -41,76 +37,73 @@
 #define RING_GAP (8 * TIDE_MS)
 #define SHORT_SLEEP (4 * TIDE_MS)
 
-struct tide_watchdog {
-  pthread_t thread;
-  tide_alarm alarm;
-  char *name;
-  tide_interrupt *interrupt;
-  tide_overrun_fn on_overrun;
-  void *arg;
-
-  /* Stored by the loop, or by a signal handler; loaded by the thread. */
-  _Atomic bool stopping;
-  _Atomic uint64_t totals[2];      /* 0: not armed */
-  _Atomic uint64_t shutdown_total; /* a length */
-  _Atomic uint64_t signal_at;      /* a stop signal not yet taken up */
-  _Atomic uint64_t signal_first;   /* the first of all, for the total */
-  _Atomic int format;
-  tide_table table;
-
-  /* The thread's own. */
-  uint64_t seen_id;    /* the slice it saw last */
-  uint64_t seen_since; /* and since when */
-  uint64_t idle_id;    /* last_id when it last looked */
-  uint64_t forced_id;
-  uint64_t forced_at;
-  uint64_t poke_at; /* how the timer is set */
-  uint64_t poke_every;
-  bool timer_set;
-  uint64_t rung_at;
-};
-
-static uint64_t earlier(uint64_t a, uint64_t b) {
-  return a < b ? a : b;
-}
+/* How long before a total the loop is asked what it runs. */
+#define NOTE_BEFORE (10 * TIDE_MS)
 
 /* ---- totals ----------------------------------------------------------- */
 
-/* Since when the running slice is known to run; 0 when it was not seen before
- * this look, or none runs. */
-static uint64_t busy_since(const tide_watchdog *watchdog, uint64_t now) {
+uint64_t tide_watchdog__busy_since(const tide_watchdog *watchdog,
+                                   uint64_t now) {
   bool seen = watchdog->seen_id != 0 && watchdog->seen_since < now;
   return seen ? watchdog->seen_since : 0;
 }
 
-static void overrun(tide_watchdog *watchdog, tide_total which, uint64_t now) {
-  tide_dump dump = {.name = watchdog->name,
-                    .which = which,
+const char *tide_watchdog__name(const tide_watchdog *watchdog) {
+  const char *placed = watchdog->oob.place.name;
+  if (watchdog->name != NULL || placed[0] == '\0')
+    return watchdog->name;
+  return placed;
+}
+
+/* What runs, if the loop has said so lately and is still at it. */
+static bool noted(const tide_watchdog *watchdog, tide_noted *slice) {
+  return watchdog->noted_at != 0 &&
+         tide_interrupt_noted(watchdog->interrupt, slice) && slice->id != 0 &&
+         slice->id == watchdog->seen_id;
+}
+
+void tide_watchdog__end(tide_watchdog *watchdog, const char *why,
+                        uint64_t now) {
+  tide_noted slice;
+  tide_dump dump = {.name = tide_watchdog__name(watchdog),
+                    .why = why,
                     .now = now,
-                    .slice_since = busy_since(watchdog, now),
+                    .slice_since = tide_watchdog__busy_since(watchdog, now),
+                    .slice = noted(watchdog, &slice) ? &slice : NULL,
                     .format = (tide_log_format)atomic_load(&watchdog->format),
                     .table = &watchdog->table};
-  if (watchdog->on_overrun != NULL) {
-    watchdog->on_overrun(watchdog->arg, which);
-    return;
-  }
   tide_dump_write(&dump, STDERR_FILENO);
+  tide_dump_last_words(&dump, watchdog->options.termination_log);
+  tide_oob_close(watchdog);
   _exit(1);
 }
 
+static void overrun(tide_watchdog *watchdog, tide_total which, uint64_t now) {
+  if (watchdog->options.on_overrun != NULL) {
+    watchdog->options.on_overrun(watchdog->options.arg, which);
+    return;
+  }
+  tide_watchdog__end(watchdog,
+                     which == TIDE_TOTAL_STARTUP
+                         ? "the startup total has passed"
+                         : "the shutdown total has passed",
+                     now);
+}
+
 /* The end of the shutdown total that a signal started, or TIDE_NEVER. */
-static uint64_t signal_total(tide_watchdog *watchdog) {
+static uint64_t signal_total(const tide_watchdog *watchdog) {
   uint64_t first = atomic_load(&watchdog->signal_first);
   uint64_t length = atomic_load(&watchdog->shutdown_total);
   return first != 0 && length != 0 ? first + length : TIDE_NEVER;
 }
 
-static uint64_t total_end(tide_watchdog *watchdog, tide_total which) {
+uint64_t tide_watchdog__total_end(const tide_watchdog *watchdog,
+                                  tide_total which) {
   uint64_t at = atomic_load(&watchdog->totals[which]);
   if (at == 0)
     at = TIDE_NEVER;
   if (which == TIDE_TOTAL_SHUTDOWN)
-    at = earlier(at, signal_total(watchdog));
+    at = tide_earlier(at, signal_total(watchdog));
   return at;
 }
 
@@ -121,13 +114,29 @@ static void disarm(tide_watchdog *watchdog, tide_total which) {
     atomic_store(&watchdog->signal_first, 0);
 }
 
+/* Shortly before a total ends the loop is asked what it runs, for the dump: at
+ * the end there is no time to wait for an answer. Returns when. */
+static uint64_t note_before(tide_watchdog *watchdog, uint64_t at,
+                            uint64_t now) {
+  if (watchdog->interrupt == NULL || watchdog->options.on_overrun != NULL)
+    return at;
+  if (at - now > NOTE_BEFORE)
+    return at - NOTE_BEFORE;
+  if (watchdog->noted_at != at && watchdog->seen_id != 0)
+    tide_interrupt_ask(watchdog->interrupt);
+  watchdog->noted_at = at;
+  return at;
+}
+
 static uint64_t look_at_totals(tide_watchdog *watchdog, uint64_t now) {
   uint64_t next = TIDE_NEVER;
   int which;
   for (which = TIDE_TOTAL_STARTUP; which <= TIDE_TOTAL_SHUTDOWN; which++) {
-    uint64_t at = total_end(watchdog, (tide_total)which);
+    uint64_t at = tide_watchdog__total_end(watchdog, (tide_total)which);
+    if (at == TIDE_NEVER)
+      continue;
     if (now < at) {
-      next = earlier(next, at);
+      next = tide_earlier(next, note_before(watchdog, at, now));
       continue;
     }
     disarm(watchdog, (tide_total)which);
@@ -207,8 +216,11 @@ static uint64_t look_at_slice(tide_watchdog *watchdog, uint64_t now) {
   }
   poke = running.id != 0 ? running.deadline : 0;
   next = watch_signal(watchdog, running.id, now, &poke);
-  next = earlier(next, watch_idle(watchdog, running.last_id, now));
-  return earlier(next, poke_from(watchdog, poke, now));
+  if (running.id != 0 && running.id == watchdog->asked_id)
+    poke = poke == 0 ? watchdog->asked_at
+                     : tide_earlier(poke, watchdog->asked_at);
+  next = tide_earlier(next, watch_idle(watchdog, running.last_id, now));
+  return tide_earlier(next, poke_from(watchdog, poke, now));
 }
 
 /* ---- the thread ------------------------------------------------------- */
@@ -216,9 +228,10 @@ static uint64_t look_at_slice(tide_watchdog *watchdog, uint64_t now) {
 static uint64_t look(tide_watchdog *watchdog) {
   uint64_t now = tide_clock_mono();
   uint64_t slice = look_at_slice(watchdog, now);
-  uint64_t next = earlier(look_at_totals(watchdog, now), slice);
+  uint64_t next = tide_earlier(look_at_totals(watchdog, now), slice);
+  next = tide_earlier(next, tide_oob_look(watchdog, now));
   if (now - watchdog->rung_at < RING_GAP)
-    next = earlier(next, now + SHORT_SLEEP);
+    next = tide_earlier(next, now + SHORT_SLEEP);
   return next;
 }
 
@@ -229,13 +242,15 @@ static bool sleep_until(tide_watchdog *watchdog, uint64_t next) {
   uint64_t again;
   atomic_store(&watchdog->alarm.wake_at, next);
   if (next <= settled)
-    return tide_alarm_wait(&watchdog->alarm, next);
-  if (tide_alarm_wait(&watchdog->alarm, settled))
+    return tide_oob_wait(watchdog, next);
+  if (tide_oob_wait(watchdog, settled))
     return true;
+  if (tide_clock_mono() < settled)
+    return false; /* a client came: begin anew */
   again = look(watchdog);
   if (again < next)
     return false;
-  return tide_alarm_wait(&watchdog->alarm, next);
+  return tide_oob_wait(watchdog, next);
 }
 
 static void *run(void *arg) {
@@ -246,6 +261,7 @@ static void *run(void *arg) {
     if (sleep_until(watchdog, next))
       watchdog->rung_at = tide_clock_mono();
   }
+  tide_oob_close(watchdog);
   return NULL;
 }
 
@@ -266,9 +282,38 @@ static int start_thread(tide_watchdog *watchdog) {
 }
 
 static void release(tide_watchdog *watchdog) {
+  tide_oob_release(&watchdog->oob);
   tide_alarm_destroy(&watchdog->alarm);
   free(watchdog->name);
   free(watchdog);
+}
+
+static void take_options(tide_watchdog *watchdog,
+                         const tide_watchdog_options *options) {
+  watchdog->options = *options;
+  watchdog->options.name = NULL;
+  if (options->name != NULL)
+    watchdog->name = strdup(options->name); /* NULL: the dump lacks it */
+  watchdog->interrupt = options->interrupt;
+  watchdog->shutdown_total = options->shutdown_total;
+  watchdog->state_since = options->started_at;
+  watchdog->format = isatty(STDERR_FILENO) ? TIDE_LOG_LOGFMT : TIDE_LOG_JSON;
+  tide_oob_init(watchdog);
+}
+
+/* The lifecycle has moved. [loop] */
+static void on_state(void *arg, tide_state from, tide_state to) {
+  tide_watchdog *watchdog = arg;
+  (void)from;
+  (void)to;
+  atomic_store(&watchdog->state_since, tide_clock_mono());
+}
+
+static void observe(tide_watchdog *watchdog) {
+  watchdog->observer.fn = on_state;
+  watchdog->observer.arg = watchdog;
+  if (watchdog->options.lifecycle != NULL)
+    tide_lifecycle_observe(watchdog->options.lifecycle, &watchdog->observer);
 }
 
 int tide_watchdog_start(tide_watchdog **out,
@@ -283,13 +328,7 @@ int tide_watchdog_start(tide_watchdog **out,
     free(watchdog);
     return rc;
   }
-  watchdog->interrupt = options->interrupt;
-  watchdog->on_overrun = options->on_overrun;
-  watchdog->arg = options->arg;
-  watchdog->shutdown_total = options->shutdown_total;
-  watchdog->format = isatty(STDERR_FILENO) ? TIDE_LOG_LOGFMT : TIDE_LOG_JSON;
-  if (options->name != NULL)
-    watchdog->name = strdup(options->name); /* NULL: the dump lacks it */
+  take_options(watchdog, options);
   rc = start_thread(watchdog);
   if (rc != 0) {
     release(watchdog);
@@ -297,6 +336,7 @@ int tide_watchdog_start(tide_watchdog **out,
   }
   if (watchdog->interrupt != NULL)
     tide_interrupt_set_alarm(watchdog->interrupt, &watchdog->alarm);
+  observe(watchdog);
   *out = watchdog;
   return 0;
 }
@@ -306,6 +346,8 @@ void tide_watchdog_stop(tide_watchdog *watchdog) {
     return;
   if (watchdog->interrupt != NULL)
     tide_interrupt_set_alarm(watchdog->interrupt, NULL);
+  if (watchdog->options.lifecycle != NULL)
+    tide_lifecycle_forget(watchdog->options.lifecycle, &watchdog->observer);
   atomic_store(&watchdog->stopping, true);
   tide_alarm_ring(&watchdog->alarm);
   pthread_join(watchdog->thread, NULL);

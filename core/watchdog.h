@@ -14,10 +14,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "beat.h"
 #include "interrupt.h"
 #include "log.h"
+#include "state.h"
+#include "work.h"
 
 typedef enum tide_total { TIDE_TOTAL_STARTUP, TIDE_TOTAL_SHUTDOWN } tide_total;
+
+/* What those may who connect: nothing, look, or change things. */
+typedef enum tide_policy {
+  TIDE_POLICY_OFF,
+  TIDE_POLICY_INSPECT,
+  TIDE_POLICY_EVAL,
+} tide_policy;
 
 /* Called on the watchdog thread in place of _exit(1); it may be called again
  * for the other total. */
@@ -30,6 +40,14 @@ typedef struct tide_watchdog_options {
   void *arg;
   uint64_t shutdown_total; /* ns; runs from a stop signal that the loop did
                               not take up; see tide_watchdog_signal */
+  const char *termination_log; /* NULL: /dev/termination-log */
+
+  /* For the out-of-band line; all of it outlives the watchdog. */
+  bool line; /* there shall be one: see tide_watchdog_place */
+  tide_lifecycle *lifecycle;
+  const tide_work *work;
+  const tide_beat *beat;
+  uint64_t started_at; /* of the host */
 } tide_watchdog_options;
 
 typedef struct tide_watchdog tide_watchdog;
@@ -60,6 +78,23 @@ void tide_watchdog_signal(tide_watchdog *watchdog);
 /* The loop has taken the signal up. Returns when the first one not taken up
  * arrived (tide_clock_mono ns), 0 when there was none. [loop] */
 uint64_t tide_watchdog_taken(tide_watchdog *watchdog);
+
+/* Where the out-of-band line (oob_inside.h) is to be: NAME-PID.oob in
+ * `directory` (NULL: where control sockets are unless something else is said);
+ * without a name nowhere any more. `shared`: others may enter the directory.
+ * The thread opens it, not before the process is some 50 ms old. 0 or
+ * UV_ENOMEM. [loop] */
+int tide_watchdog_place(tide_watchdog *watchdog, const char *directory,
+                        const char *name, bool shared);
+/* What may be asked there. [loop] */
+void tide_watchdog_set_policy(tide_watchdog *watchdog, tide_policy policy);
+/* The process is about to end without tide_watchdog_stop: removes the line's
+ * file. [loop] */
+void tide_watchdog_leave(tide_watchdog *watchdog);
+
+/* In a child of the process, where the thread is not: closes what the child has
+ * of it. */
+void tide_watchdog_after_fork(tide_watchdog *watchdog);
 
 /* What is running, for the dump: a fixed table of 64 places behind sequence
  * counters. Returns a place, or -1 when the table is full (then only counted).

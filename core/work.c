@@ -4,8 +4,15 @@
 #include <assert.h>
 #include <stddef.h>
 
+/* The loop alone writes the sum; others only read it. */
+static void count(tide_work *work, uint64_t change) {
+  uint64_t active = atomic_load_explicit(&work->active, memory_order_relaxed);
+  atomic_store_explicit(&work->active, active + change, memory_order_relaxed);
+}
+
 void tide_work_init(tide_work *work) {
   work->sources = NULL;
+  atomic_init(&work->active, 0);
 }
 
 void tide_work_close(tide_work *work) {
@@ -28,25 +35,26 @@ void tide_work_remove_source(tide_work_source *source) {
   while (*link != source)
     link = &(*link)->next;
   *link = source->next;
+  count(source->of, (uint64_t)0 - source->active);
   source->of = NULL;
 }
 
 void tide_work_enter(tide_work_source *source) {
   source->active++;
   source->total++;
+  if (source->of != NULL)
+    count(source->of, 1);
 }
 
 void tide_work_leave(tide_work_source *source) {
   assert(source->active > 0);
   source->active--;
+  if (source->of != NULL)
+    count(source->of, (uint64_t)-1);
   if (source->active == 0 && source->on_idle != NULL)
     source->on_idle(source->arg);
 }
 
 uint64_t tide_work_active(const tide_work *work) {
-  uint64_t sum = 0;
-  const tide_work_source *source;
-  for (source = work->sources; source != NULL; source = source->next)
-    sum += source->active;
-  return sum;
+  return atomic_load_explicit(&work->active, memory_order_relaxed);
 }

@@ -29,6 +29,7 @@ typedef struct tide_work_source {
 
 struct tide_work {
   tide_work_source *sources;
+  _Atomic uint64_t active; /* of all of them */
 };
 
 void tide_work_init(tide_work *work);
@@ -40,7 +41,7 @@ void tide_work_remove_source(tide_work_source *source);
 void tide_work_enter(tide_work_source *source);
 /* May call on_idle before it returns. */
 void tide_work_leave(tide_work_source *source);
-/* Sum of `active` over all sources. */
+/* Sum of `active` over all sources. [any] */
 uint64_t tide_work_active(const tide_work *work);
 
 #endif

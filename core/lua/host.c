@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lua.h"
+#include "task.h"
 
 static int set_pump(lua_State *L) {
   tide_lua_keep(L, &tide_lua_host(L)->pump, 1);
@@ -63,6 +63,7 @@ static int watch(lua_State *L) {
     host->flags |= TIDE_INTERRUPT | TIDE_EXIT;
   check(L, tide_host__watch(host));
   tide_interrupt_bind(host->interrupt, L);
+  tide_task_name_slices(host);
   return 0;
 }
 

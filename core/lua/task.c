@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- places ----------------------------------------------------------- */
 
@@ -164,6 +165,19 @@ static bool is_timed(lua_State *L, int opts) {
   return timed;
 }
 
+/* A copy of the name: what opts refers to, Lua may free or replace. */
+static void copy_name(lua_State *L, int opts, tide_task *t) {
+  size_t length;
+  const char *name;
+  if (lua_getfield(L, opts, "name") == LUA_TSTRING) {
+    name = lua_tolstring(L, -1, &length);
+    if (length >= sizeof t->name)
+      length = sizeof t->name - 1;
+    memcpy(t->name, name, length); /* the NUL is there */
+  }
+  lua_pop(L, 1);
+}
+
 /* start(scope, opts, fn, ...) -> task */
 static int start(lua_State *L) {
   double deadline, timeout;
@@ -177,6 +191,7 @@ static int start(lua_State *L) {
   timeout = timeout_of(L, 2);
   timed = is_timed(L, 2);
   t = make(L, 3);
+  copy_name(L, 2, t);
   lua_pushvalue(L, 2);
   lua_setiuservalue(L, -2, TASK_OPTS);
   t->timed = timed;
@@ -362,6 +377,7 @@ void tide_lua_open_task(lua_State *L, tide_host *host) {
   keep_for_c(L, s, up);
   host->horizon = &s->horizon;
   host->sched = s;
+  tide_task_name_slices(host);
   lua_rotate(L, up, 1);
   lua_settop(L, up);
 }

@@ -42,6 +42,9 @@ typedef enum tide_outcome {
 
 typedef struct tide_scope tide_scope;
 
+/* Longer names are cut, in a task's own copy. */
+#define TIDE_TASK_NAME 40
+
 typedef struct tide_task {
   tide_far far; /* first: its entry in the clock */
   struct tide_sched *sched;
@@ -51,6 +54,7 @@ typedef struct tide_task {
   struct tide_task *older;  /* in the scope */
   struct tide_task *newer;
   lua_State *co;      /* NULL but from its first slice to its last */
+  const struct tide_route *serves; /* whose handler it last was, or NULL */
   const void *source; /* TASK_WAITS: what it waits for, to compare */
   double deadline;    /* seconds of the clock; 0: none */
   double allowed;     /* the seconds it was given; 0: see deadline */
@@ -79,6 +83,8 @@ typedef struct tide_task {
   bool has_more;
   bool evaluation; /* its coroutine has the hook of evaluation.h */
   bool killed;     /* ... which raises at each instruction */
+  char name[TIDE_TASK_NAME]; /* that its options gave, for who may not ask Lua;
+                                empty: none */
 } tide_task;
 
 /* User values of a task. */
@@ -217,6 +223,11 @@ extern const luaL_Reg tide_task_run_functions[];
 
 /* task_look.c: for one who looks in */
 extern const luaL_Reg tide_task_look_functions[];
+
+/* task_note.c: has the slices of tasks named; see interrupt.h. */
+void tide_task_name_slices(tide_host *host);
+/* The kind of a slice that is a task's. */
+extern const char tide_slice_of_task[];
 
 /* task_call.c */
 

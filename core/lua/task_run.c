@@ -211,6 +211,7 @@ int tide_task_slice(lua_State *L, tide_sched *s, tide_task *t, int nargs,
   s->current = t;
   tide_slice_enter_task(host->interrupt, &slice, t->co,
                         tide_lua_slice_end(host, deadline));
+  slice.kind = tide_slice_of_task;
   host->memory.guarded++;
   status = lua_resume(t->co, L, nargs, results);
   host->memory.guarded--;
@@ -373,6 +374,7 @@ static int close_task(lua_State *L) {
   t->state = TASK_RUNNING;
   tide_slice_enter_task(interrupt, &slice, t->co,
                         tide_clock_mono() + CLOSE_LIMIT);
+  slice.kind = tide_slice_of_task;
   status = tide_tracked_reset(L, t->co);
   tide_slice_leave(interrupt, &slice);
   s->current = NULL;

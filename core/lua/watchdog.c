@@ -75,11 +75,34 @@ static int taken(lua_State *L) {
   return 1;
 }
 
+/* place(directory|nil, name|nil, shared): where the out-of-band line is to be;
+ * without a name nowhere. */
+static int place(lua_State *L) {
+  const char *directory = luaL_optstring(L, 1, NULL);
+  const char *name = luaL_optstring(L, 2, NULL);
+  if (watchdog_of(L) == NULL)
+    return 0;
+  if (tide_watchdog_place(watchdog_of(L), directory, name,
+                          lua_toboolean(L, 3)) != 0)
+    return luaL_error(L, "not enough memory");
+  return 0;
+}
+
+/* policy("off"|"inspect"|"eval"): what may be asked there. */
+static int policy(lua_State *L) {
+  static const char *const names[] = {"off", "inspect", "eval", NULL};
+  tide_policy which = (tide_policy)luaL_checkoption(L, 1, NULL, names);
+  if (watchdog_of(L) != NULL)
+    tide_watchdog_set_policy(watchdog_of(L), which);
+  return 0;
+}
+
 void tide_lua_open_watchdog(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
       {"total", total}, {"shutdown_total", shutdown_total},
       {"begin", begin}, {"finish", finish},
       {"phase", phase}, {"taken", taken},
+      {"place", place}, {"policy", policy},
       {NULL, NULL},
   };
   tide_lua_newlib(L, host, functions);

@@ -265,12 +265,22 @@ function M.describe(path)
   return require("moontide.describe").describe(path)
 end
 
+-- Where the watchdog answers while the loop does not, and what may be asked there. It opens that by
+-- itself, when the process has lived for a while.
+local function place_line()
+  local name = config.get "control.socket" and (config.get "name" or "unnamed") or nil
+  core.watchdog.place(config.get "control.dir", name, #(config.get "console.uids" or {}) > 0)
+  core.watchdog.policy(config.get "console.policy"
+    or os.getenv "MOONTIDE_ENV" == "production" and "inspect" or "eval")
+end
+
 --- `tide.config { ... }`: the script's settings, once, before the pipelines are sealed.
 ---@param settings table
 function M.configure(settings)
   config.set(settings, site.caller())
   apply_log()
   core.watchdog.shutdown_total(config.get("shutdown.timeout")) -- a signal may come while it loads
+  place_line()
 end
 
 -- As lua5.4 sets it; the command line has done so itself, and in a state that is not the host's own
@@ -307,6 +317,7 @@ function M.start()
   M.load_settings()
   apply_log()
   core.watchdog.shutdown_total(config.get("shutdown.timeout")) -- a signal may come at once
+  place_line()
   main.place = core.watchdog.begin("main chunk", main.path)
   main.task = task.start({
     name = "main chunk", scope = task.root, children = task.root, kind = "main chunk",

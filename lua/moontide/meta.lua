@@ -259,6 +259,17 @@ function watchdog.shutdown_total(seconds) end
 
 function watchdog.taken() end
 
+--- Where the out-of-band line is to be, NAME-PID.oob; without a name nowhere. The watchdog opens it
+--- when the process is some 50 ms old.
+---@param directory string|nil default: where control sockets are
+---@param name string|nil
+---@param shared boolean others may enter the directory
+function watchdog.place(directory, name, shared) end
+
+--- What may be asked there.
+---@param policy "off"|"inspect"|"eval"
+function watchdog.policy(policy) end
+
 ---@class moontide.core.coroutine tracked, so that running Lua can be interrupted
 ---@field interrupted table what an interrupted slice raises
 local co = {}

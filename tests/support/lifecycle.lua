@@ -118,6 +118,7 @@ local function fake_watchdog(life)
     finish = function(place) life.places[place].finished = true end,
     phase = function(name) life.phase = name end,
     shutdown_total = function(seconds) life.shutdown_total = seconds end, taken = function() end,
+    place = function() end, policy = function() end,
   }
 end
 

@@ -1,0 +1,217 @@
+/* oob.c: who is at the out-of-band line, and what they send and are sent. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "watchdog_inside.h"
+
+/* ---- clients ---------------------------------------------------------- */
+
+void tide_oob_drop(tide_oob_client *client) {
+  close(client->fd);
+  client->fd = -1;
+}
+
+/* What the socket takes now; the rest when it can be written again. */
+static void send_out(tide_oob_client *client) {
+  ssize_t sent;
+  if (client->out_length == 0)
+    return;
+  sent = send(client->fd, client->out, client->out_length,
+              MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+    tide_oob_drop(client);
+    return;
+  }
+  if (sent > 0) {
+    client->out_length -= (size_t)sent;
+    memmove(client->out, client->out + sent, client->out_length);
+  }
+}
+
+/* A line of a browser that was led here closes the connection: what comes
+ * behind it would be read as requests. */
+static bool is_http(const char *line, size_t length) {
+  return memmem(line, length, " HTTP/", 6) != NULL;
+}
+
+static void begin_line(tide_watchdog *watchdog, tide_oob_client *client,
+                       size_t length) {
+  if (length > 0 && client->in[length - 1] == '\r')
+    length--;
+  if (is_http(client->in, length)) {
+    tide_oob_audit(watchdog, client->uid, client->pid,
+                   "refused a line that looks like HTTP", NULL);
+    client->over = true;
+    return;
+  }
+  tide_oob_parse(client->in, length, &client->request);
+  client->began = tide_clock_mono();
+  tide_oob_begin(watchdog, client);
+}
+
+/* One line at most: totals are looked at between two. */
+static void next_line(tide_watchdog *watchdog, tide_oob_client *client) {
+  char *end = memchr(client->in, '\n', client->in_length);
+  size_t length;
+  if (client->busy || client->out_length > 0 || client->over)
+    return;
+  if (end == NULL) {
+    if (client->in_length == sizeof client->in) {
+      tide_oob_tell(client, "error", "a line has at most 4095 bytes");
+      client->over = true;
+    } else if (client->eof) {
+      client->over = true;
+    }
+    return;
+  }
+  length = (size_t)(end - client->in);
+  begin_line(watchdog, client, length);
+  client->in_length -= length + 1;
+  memmove(client->in, end + 1, client->in_length);
+}
+
+static void receive(tide_oob_client *client) {
+  ssize_t got = recv(client->fd, client->in + client->in_length,
+                     sizeof client->in - client->in_length, MSG_DONTWAIT);
+  if (got > 0) {
+    client->in_length += (size_t)got;
+    client->heard_at = tide_clock_mono();
+  } else if (got == 0) {
+    client->eof = true;
+  } else if (errno != EAGAIN && errno != EINTR) {
+    tide_oob_drop(client);
+  }
+}
+
+static bool has_line(const tide_oob_client *client) {
+  return !client->busy && client->out_length == 0 && !client->over &&
+         memchr(client->in, '\n', client->in_length) != NULL;
+}
+
+static void finish(tide_oob_client *client) {
+  if (client->fd >= 0)
+    send_out(client);
+  if (client->fd >= 0 && client->over && client->out_length == 0)
+    tide_oob_drop(client);
+}
+
+/* ---- arriving --------------------------------------------------------- */
+
+/* A free place, or that of whoever has been silent longest. */
+static tide_oob_client *place_for(tide_oob_room *room) {
+  tide_oob_client *found = &room->clients[0];
+  int i;
+  for (i = 0; i < TIDE_OOB_CLIENTS; i++) {
+    tide_oob_client *client = &room->clients[i];
+    if (client->fd < 0)
+      return client;
+    if (client->heard_at < found->heard_at)
+      found = client;
+  }
+  tide_oob_drop(found);
+  return found;
+}
+
+static void seat(tide_oob_client *client, int fd, const struct ucred *peer) {
+  client->fd = fd;
+  client->uid = peer->uid;
+  client->pid = peer->pid;
+  client->heard_at = tide_clock_mono();
+  client->eof = client->busy = client->over = false;
+  client->in_length = client->out_length = 0;
+}
+
+/* The directory lets nobody else in; this is for who came by another way. */
+static void arrive(tide_watchdog *watchdog) {
+  tide_oob *oob = &watchdog->oob;
+  struct ucred peer = {0};
+  socklen_t length = sizeof peer;
+  int fd = accept4(oob->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0)
+    return;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+    close(fd);
+  } else if (peer.uid != 0 && peer.uid != geteuid()) {
+    tide_oob_audit(watchdog, peer.uid, peer.pid,
+                   "refused who is neither this user nor root", NULL);
+    close(fd);
+  } else {
+    seat(place_for(oob->room), fd, &peer);
+  }
+}
+
+/* ---- waiting ---------------------------------------------------------- */
+
+enum { AT_ALARM, AT_LISTEN, AT_CLIENTS };
+
+/* Who is busy, or has not read the last answer, is not read from. */
+static short events_of(const tide_oob_client *client) {
+  if (client->out_length > 0)
+    return POLLOUT;
+  return client->busy || client->eof ? 0 : POLLIN;
+}
+
+static nfds_t gather(const tide_oob *oob, struct pollfd *fds) {
+  int i;
+  fds[AT_LISTEN] = (struct pollfd){.fd = oob->fd, .events = POLLIN};
+  for (i = 0; i < TIDE_OOB_CLIENTS; i++) {
+    const tide_oob_client *client = &oob->room->clients[i];
+    fds[AT_CLIENTS + i] =
+        (struct pollfd){.fd = client->fd,
+                        .events = client->fd >= 0 ? events_of(client) : 0};
+  }
+  return AT_CLIENTS + TIDE_OOB_CLIENTS;
+}
+
+/* Hung up: the other side is gone altogether. What it had sent before is still
+ * read, but for what it no longer reads itself nobody waits. */
+static void serve(tide_oob_client *client, short events) {
+  if (events & POLLIN)
+    receive(client);
+  else if (events & (POLLHUP | POLLERR | POLLNVAL))
+    tide_oob_drop(client);
+}
+
+bool tide_oob_wait(tide_watchdog *watchdog, uint64_t at) {
+  tide_oob *oob = &watchdog->oob;
+  struct pollfd fds[AT_CLIENTS + TIDE_OOB_CLIENTS];
+  bool rung;
+  int i;
+  if (oob->fd < 0)
+    return tide_alarm_wait(&watchdog->alarm, at);
+  rung = tide_alarm_poll(&watchdog->alarm, at, fds, gather(oob, fds));
+  for (i = 0; i < TIDE_OOB_CLIENTS; i++)
+    if (fds[AT_CLIENTS + i].revents != 0)
+      serve(&oob->room->clients[i], fds[AT_CLIENTS + i].revents);
+  if (fds[AT_LISTEN].revents != 0)
+    arrive(watchdog);
+  return rung;
+}
+
+static uint64_t look_at(tide_watchdog *watchdog, tide_oob_client *client,
+                        uint64_t now) {
+  uint64_t next = now;
+  if (client->busy)
+    next = tide_oob_go_on(watchdog, client, now);
+  else
+    next_line(watchdog, client);
+  finish(client);
+  if (client->fd < 0 || !(client->busy || has_line(client)))
+    return TIDE_NEVER;
+  return client->busy ? next : now;
+}
+
+uint64_t tide_oob_look(tide_watchdog *watchdog, uint64_t now) {
+  tide_oob *oob = &watchdog->oob;
+  uint64_t next = tide_oob_attend(watchdog, now);
+  int i;
+  for (i = 0; oob->fd >= 0 && i < TIDE_OOB_CLIENTS; i++) {
+    tide_oob_client *client = &oob->room->clients[i];
+    if (client->fd >= 0)
+      next = tide_earlier(next, look_at(watchdog, client, now));
+  }
+  return next;
+}

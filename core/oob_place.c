@@ -1,0 +1,260 @@
+/* oob_place.c: where the out-of-band line is: opening it, closing it.
+ *
+ * The loop only says where, in passing; the thread does what costs time, when
+ * the process has shown that it lives longer than a short command. The file is
+ * removed by whoever ends the process: the thread, or the loop, which finds the
+ * path settled once `state` says that it is open.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "clock.h"
+#include "control.h"
+#include "unix_path.h"
+#include "watchdog_inside.h"
+#include "watchdog_words.h"
+
+/* Nothing before: a short run pays nothing for it. */
+#define OPEN_AFTER (50 * TIDE_MS)
+/* Somebody else binds in the directory just now. */
+#define TRY_EVERY (5 * TIDE_MS)
+#define TRIES 40
+
+void tide_oob_init(tide_watchdog *watchdog) {
+  tide_oob *oob = &watchdog->oob;
+  oob->fd = -1;
+  oob->policy = TIDE_POLICY_EVAL;
+  oob->open_at = watchdog->options.line
+                     ? watchdog->options.started_at + OPEN_AFTER
+                     : TIDE_NEVER;
+}
+
+/* ---- what the loop says ----------------------------------------------- */
+
+static void free_taken(tide_oob *oob) {
+  tide_oob_place *place = atomic_exchange(&oob->taken, NULL);
+  while (place != NULL) {
+    tide_oob_place *next = place->next;
+    free(place);
+    place = next;
+  }
+}
+
+void tide_oob_release(tide_oob *oob) {
+  free_taken(oob);
+  free(atomic_exchange(&oob->given, NULL));
+  if (oob->room != NULL)
+    munmap(oob->room, sizeof *oob->room);
+}
+
+static bool copy(char *to, size_t size, const char *from) {
+  return snprintf(to, size, "%s", from) < (int)size;
+}
+
+static void fill(tide_oob_place *place, const char *directory,
+                 const char *name) {
+  char *c;
+  int length;
+  if (name == NULL)
+    return;
+  if (directory == NULL)
+    tide_control_place(place->directory, sizeof place->directory);
+  else
+    place->too_long =
+        !copy(place->directory, sizeof place->directory, directory);
+  copy(place->name, sizeof place->name, name); /* as far as it fits */
+  length = snprintf(place->file, sizeof place->file, "%s-%d.oob", name,
+                    (int)getpid());
+  place->too_long |= length >= (int)sizeof place->file;
+  for (c = place->file; *c != '\0'; c++)
+    if (*c == '/')
+      *c = '_';
+}
+
+/* The thread takes it up in its own time; only a line that is open, or late, is
+ * worth a ring. */
+int tide_watchdog_place(tide_watchdog *watchdog, const char *directory,
+                        const char *name, bool shared) {
+  tide_oob *oob = &watchdog->oob;
+  tide_oob_place *place;
+  if (!watchdog->options.line)
+    return 0;
+  place = calloc(1, sizeof *place);
+  if (place == NULL)
+    return UV_ENOMEM;
+  fill(place, directory, name);
+  place->shared = shared;
+  free(atomic_exchange(&oob->given, place));
+  free_taken(oob);
+  tide_alarm_need(&watchdog->alarm, watchdog->options.started_at + OPEN_AFTER);
+  return 0;
+}
+
+void tide_watchdog_set_policy(tide_watchdog *watchdog, tide_policy policy) {
+  if (atomic_exchange(&watchdog->oob.policy, (int)policy) != (int)policy &&
+      watchdog->options.line)
+    tide_alarm_need(&watchdog->alarm,
+                    watchdog->options.started_at + OPEN_AFTER);
+}
+
+static void remove_file(const tide_oob *oob) {
+  if (tide_unix_is_still(oob->at.sun_path, oob->inode, oob->device))
+    unlink(oob->at.sun_path);
+}
+
+/* Opening takes a fraction of a millisecond. */
+void tide_watchdog_leave(tide_watchdog *watchdog) {
+  tide_oob *oob = &watchdog->oob;
+  struct timespec pause = {.tv_nsec = 50000};
+  int tries, state;
+  for (tries = 0; tries < 400; tries++) {
+    state = TIDE_OOB_CLOSED;
+    if (atomic_compare_exchange_strong(&oob->state, &state, TIDE_OOB_LEFT))
+      return;
+    state = TIDE_OOB_OPEN;
+    if (atomic_compare_exchange_strong(&oob->state, &state, TIDE_OOB_LEFT)) {
+      remove_file(oob);
+      return;
+    }
+    nanosleep(&pause, NULL);
+  }
+}
+
+/* ---- opening ---------------------------------------------------------- */
+
+static void warn(tide_watchdog *watchdog, const char *error) {
+  tide_words words = {
+      .fd = STDERR_FILENO,
+      .format = (tide_log_format)atomic_load(&watchdog->format)};
+  tide_field field = TIDE_F_STR("error", error);
+  tide_words_record(&words, TIDE_LOG_WARN, "no out-of-band line", &field, 1);
+}
+
+static bool map_room(tide_oob *oob) {
+  int i;
+  if (oob->room != NULL)
+    return true;
+  oob->room = mmap(NULL, sizeof *oob->room, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (oob->room == MAP_FAILED) {
+    oob->room = NULL;
+    return false;
+  }
+  for (i = 0; i < TIDE_OOB_CLIENTS; i++)
+    oob->room->clients[i].fd = -1;
+  return true;
+}
+
+/* 0, UV_EBUSY, or another error with a sentence. */
+static int listen_there(tide_watchdog *watchdog, char *error, size_t size) {
+  tide_oob *oob = &watchdog->oob;
+  char path[sizeof oob->place.directory + sizeof oob->place.file + 1];
+  int rc;
+  snprintf(path, sizeof path, "%s/%s", oob->place.directory, oob->place.file);
+  rc = oob->place.too_long ? UV_ENAMETOOLONG
+                           : tide_unix_address(path, &oob->at, error, size);
+  if (rc == 0)
+    rc = tide_control_directory(
+        oob->place.directory,
+        oob->place.shared ? TIDE_CONTROL_SHARED : TIDE_CONTROL_PRIVATE, true,
+        error, size);
+  if (rc == 0 && !map_room(oob))
+    rc = UV_ENOMEM;
+  if (rc == 0)
+    rc = tide_alarm_by_fd(&watchdog->alarm);
+  if (rc == 0)
+    rc = tide_control_bind(&oob->at, oob->place.directory, &oob->fd, error,
+                           size);
+  if (rc == 0)
+    tide_unix_note(oob->at.sun_path, &oob->inode, &oob->device);
+  return rc;
+}
+
+static uint64_t open_line(tide_watchdog *watchdog, uint64_t now) {
+  tide_oob *oob = &watchdog->oob;
+  char error[512] = "";
+  int closed = TIDE_OOB_CLOSED, rc;
+  if (!atomic_compare_exchange_strong(&oob->state, &closed, TIDE_OOB_OPENING))
+    return TIDE_NEVER;
+  rc = listen_there(watchdog, error, sizeof error);
+  atomic_store(&oob->state, rc == 0 ? TIDE_OOB_OPEN : TIDE_OOB_CLOSED);
+  if (rc == 0)
+    return TIDE_NEVER;
+  if (rc == UV_EBUSY && ++oob->tries < TRIES)
+    return now + TRY_EVERY;
+  warn(watchdog, error[0] != '\0' ? error : uv_strerror(rc));
+  return TIDE_NEVER;
+}
+
+void tide_watchdog_after_fork(tide_watchdog *watchdog) {
+  tide_oob *oob = &watchdog->oob;
+  int i, fd = atomic_load(&watchdog->alarm.fd);
+  if (fd >= 0)
+    close(fd);
+  if (oob->fd < 0)
+    return;
+  close(oob->fd);
+  for (i = 0; i < TIDE_OOB_CLIENTS; i++)
+    if (oob->room->clients[i].fd >= 0)
+      close(oob->room->clients[i].fd);
+}
+
+/* ---- closing ---------------------------------------------------------- */
+
+void tide_oob_close(tide_watchdog *watchdog) {
+  tide_oob *oob = &watchdog->oob;
+  int i, open = TIDE_OOB_OPEN;
+  if (oob->fd < 0)
+    return;
+  if (atomic_compare_exchange_strong(&oob->state, &open, TIDE_OOB_CLOSED))
+    remove_file(oob);
+  for (i = 0; i < TIDE_OOB_CLIENTS; i++)
+    if (oob->room->clients[i].fd >= 0)
+      tide_oob_drop(&oob->room->clients[i]);
+  close(oob->fd); /* behind the file: until then nobody can get its inode */
+  oob->fd = -1;
+}
+
+/* ---- as time goes by -------------------------------------------------- */
+
+/* Whether the place is another one now. */
+static bool take_up(tide_oob *oob) {
+  tide_oob_place *given = atomic_exchange(&oob->given, NULL);
+  bool moved;
+  if (given == NULL)
+    return false;
+  moved = strcmp(given->file, oob->place.file) != 0 ||
+          strcmp(given->directory, oob->place.directory) != 0;
+  oob->place = *given;
+  given->next = atomic_load(&oob->taken);
+  while (!atomic_compare_exchange_weak(&oob->taken, &given->next, given))
+    continue;
+  return moved;
+}
+
+uint64_t tide_oob_attend(tide_watchdog *watchdog, uint64_t now) {
+  tide_oob *oob = &watchdog->oob;
+  bool wanted, moved;
+  if (!watchdog->options.line || now < watchdog->options.started_at + OPEN_AFTER)
+    return oob->open_at;
+  moved = take_up(oob);
+  wanted = oob->place.file[0] != '\0' &&
+           atomic_load(&oob->policy) != TIDE_POLICY_OFF;
+  if (oob->fd >= 0 && (moved || !wanted)) {
+    tide_oob_close(watchdog);
+    moved = true;
+  }
+  if (moved) {
+    oob->open_at = now;
+    oob->tries = 0;
+  }
+  if (oob->fd < 0 && wanted && now >= oob->open_at)
+    oob->open_at = open_line(watchdog, now);
+  return wanted && oob->fd < 0 ? oob->open_at : TIDE_NEVER;
+}
