@@ -30,6 +30,8 @@ local function ended(opts, session)
 end
 
 describe("ended()", function()
+  after_each(function() inspecting.finish(life) end)
+
   it("says who cancelled a task and why", function()
     app(function()
       local victim = tide.root:start({ name = "victim", kind = "job" }, nap)

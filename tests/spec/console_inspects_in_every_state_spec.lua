@@ -35,6 +35,8 @@ local function ask_all()
 end
 
 describe("what one can ask is answered", function()
+  after_each(function() inspecting.finish(life) end)
+
   local keys
 
   it("while the process starts", function()

@@ -16,6 +16,8 @@ end
 local function nap() tide.sleep(1000) end
 
 describe("tasks()", function()
+  after_each(function() inspecting.finish(life) end)
+
   it("shows what each does, since when, and what it belongs to", function()
     app(function()
       local gate = tide.event "the gate"

@@ -25,6 +25,8 @@ local function id_of(name)
 end
 
 describe("where(id)", function()
+  after_each(function() inspecting.finish(life) end)
+
   it("shows the stack through the tasks that are awaited", function()
     app(function() tide.root:start({ name = "outer" }, outer) end)
     local data, text = inspecting.ask(life, "where", id_of "outer")

@@ -46,6 +46,15 @@ function M.refused(life, name, ...)
   return message
 end
 
+--- Ends a lifecycle, so that nothing of it falls due in the next, which has the same clock.
+---@param life test.Life|nil
+function M.finish(life)
+  if not life or life.code then return end
+  life:signal "SIGTERM"
+  life:advance(120)
+  assert(life.code, "the lifecycle did not end")
+end
+
 --- The first of a list whose fields are as wanted.
 ---@param list table[]
 ---@param wanted table<string, any>
