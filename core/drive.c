@@ -1,7 +1,14 @@
 /* drive.c: turning the loop from outside, and what other threads may ask for.
  */
+#include <limits.h>
+#include <poll.h>
+
 #include "fork.h"
 #include "host.h"
+
+bool tide_host__busy(const tide_host *host) {
+  return host->running || host->inside > 0 || host->memory.guarded > 0;
+}
 
 /* ---- turns -----------------------------------------------------------------
  */
@@ -10,18 +17,48 @@ static int may_turn(const tide_host *host) {
   int rc = tide_host__check(host);
   if (rc != 0)
     return rc;
-  if (host->running)
+  if (tide_host__busy(host))
     return TIDE_EREENTRANT;
-  return host->started ? 0 : TIDE_ESTATE;
+  return host->started || host->closer_open ? 0 : TIDE_ESTATE;
+}
+
+/* Nothing is left to turn for. */
+static bool finished(const tide_host *host) {
+  return host->gone || (host->stopped && !host->closer_open);
+}
+
+static bool wants_the_pump(const tide_host *host) {
+  return host->pump_wanted && !host->closing;
 }
 
 /* What a turn has left behind. */
 static int standing(const tide_host *host) {
-  if (host->stopped)
+  if (finished(host))
     return TIDE_IS_STOPPED;
-  if (host->pump_wanted || uv_backend_timeout(host->loop) == 0)
+  if (wants_the_pump(host) || uv_backend_timeout(host->loop) == 0)
     return TIDE_HAS_MORE;
   return TIDE_IS_IDLE;
+}
+
+/* Without the clock, which is closed by then. */
+static void wait_for_close(tide_host *host, int64_t timeout_ms) {
+  struct pollfd ready = {.fd = uv_backend_fd(host->loop), .events = POLLIN};
+  int limit = uv_backend_timeout(host->loop);
+  if (limit < 0 || (timeout_ms >= 0 && timeout_ms < limit))
+    limit = timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;
+  if (limit != 0)
+    poll(&ready, 1, limit);
+}
+
+/* The same turn as of a host that runs; again when there was something to wait
+ * for. */
+static int step_to_close(tide_host *host, int64_t timeout_ms) {
+  tide_host__turn(host, false);
+  if (finished(host) || timeout_ms == 0)
+    return standing(host);
+  wait_for_close(host, timeout_ms);
+  tide_host__turn(host, false);
+  return standing(host);
 }
 
 static void on_step_end(tide_deadline *deadline) {
@@ -39,8 +76,10 @@ int tide_step(tide_host *host, int64_t timeout_ms) {
   int rc = may_turn(host);
   if (rc != 0)
     return rc;
-  if (host->stopped)
+  if (finished(host))
     return TIDE_IS_STOPPED;
+  if (host->closer_open)
+    return step_to_close(host, timeout_ms);
   if (timeout_ms > 0 && (rc = set_step_end(host, timeout_ms)) != 0)
     return rc;
   tide_host__turn(host, timeout_ms != 0);
@@ -53,7 +92,7 @@ int tide_tick(tide_host *host, int64_t budget_us) {
   uint64_t end;
   if (rc != 0)
     return rc;
-  if (host->stopped)
+  if (finished(host))
     return TIDE_IS_STOPPED;
   tide_host__turn(host, false);
   rc = standing(host);
@@ -76,7 +115,7 @@ int tide_timeout(const tide_host *host) {
   int rc = tide_host__check(host);
   if (rc != 0)
     return rc;
-  if (host->stopped || host->pump_wanted)
+  if (finished(host) || wants_the_pump(host))
     return 0;
   uv_update_time(host->loop);
   return uv_backend_timeout(host->loop);
@@ -89,10 +128,10 @@ int tide_dispatch(tide_host *host) {
   int rc = may_turn(host);
   if (rc != 0)
     return rc;
-  if (host->stopped)
+  if (finished(host))
     return TIDE_IS_STOPPED;
   tide_host__turn(host, false);
-  if (!host->stopped)
+  if (!finished(host))
     tide_host__turn(host, false);
   return standing(host);
 }

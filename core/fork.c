@@ -39,6 +39,11 @@ int tide_host__check(const tide_host *host) {
   return uv_thread_equal(&host->thread, &self) != 0 ? 0 : TIDE_ETHREAD;
 }
 
+int tide_host__check_open(const tide_host *host) {
+  int rc = tide_host__check(host);
+  return rc == 0 && host->closer_open ? TIDE_ESTATE : rc;
+}
+
 static void close_handle(uv_handle_t *handle, void *arg) {
   uv_os_fd_t fd;
   (void)arg;

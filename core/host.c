@@ -1,10 +1,7 @@
-/* host.c: makes the rooms of a host, runs them, and takes them down.
+/* host.c: makes the rooms of a host, and runs them.
  *
  * Order of making: signals note from the very first; then loop, clock, log,
- * watchdog, Lua. Order of taking down (tide_free): script handles through luv
- * while Lua lives, then the core's handles, then the loop is run dry, then
- * lua_close, then uv_loop_close. Any other order leaks or crashes: luv's close
- * callbacks need Lua, and libuv needs a turn of the loop for each close.
+ * watchdog, Lua. How it is taken down is in close.c.
  */
 #include "host.h"
 
@@ -264,7 +261,7 @@ void tide_host__set_error(tide_host *host, const char *message) {
 }
 
 int tide_start(tide_host *host) {
-  int rc = tide_host__check(host);
+  int rc = tide_host__check_open(host);
   if (rc != 0)
     return rc;
   if (!host->loaded || host->started)
@@ -281,7 +278,12 @@ void tide_host__stop(tide_host *host, int code) {
   tide_lifecycle_move(&host->lifecycle, TIDE_STOPPED);
   host->exit_code = code;
   host->stopped = true;
-  uv_stop(host->loop); /* also ends a poll that is about to begin */
+  /* Either also ends a poll that is about to begin. A loop that its owner turns
+   * is not stopped: there may be more on it. */
+  if (host->running)
+    uv_stop(host->loop);
+  else
+    uv_async_send(&host->async);
 }
 
 /* The end of a process whose life is the host's: whatever Lua's print left in
@@ -308,7 +310,7 @@ int tide_run(tide_host *host) {
   int rc = tide_host__check(host);
   if (rc != 0)
     return rc;
-  if (host->running)
+  if (tide_host__busy(host))
     return TIDE_EREENTRANT;
   if (!host->started)
     return TIDE_ESTATE;
@@ -352,86 +354,5 @@ int tide_drain(tide_host *host, const char *reason) {
     return UV_ENOMEM;
   if (!atomic_compare_exchange_strong(&host->drain_reason, &none, copy))
     free(copy); /* one is on its way already; the first reason counts */
-  return uv_async_send(&host->async);
-}
-
-/* ---- taking down -----------------------------------------------------------
- */
-
-static void close_lua(tide_host *host) {
-  if (host->L == NULL)
-    return;
-  if (host->owns_lua)
-    lua_close(host->L);
-  else
-    tide_lua_detach(host);
-  host->L = NULL;
-}
-
-static void close_loop(tide_host *host) {
-  if (host->loop == NULL)
-    return;
-  if (host->http != NULL)
-    tide_http_close(host->http);
-  host->http = NULL; /* Lua that still runs finds the room closed */
-  tide_control_close(host->control);
-  host->control = NULL;
-  if (host->signals != NULL)
-    tide_signals_close(host->signals);
-  if (host->clock.owner.magic == TIDE_OWNER_MAGIC)
-    tide_clock_close(&host->clock);
-  tide_pump_close(host);
-  /* A loop of the caller's may hold handles that never end: only turn it often
-   * enough for ours. An own one is run dry, so that luv's are done, too. */
-  if (host->owns_loop)
-    uv_run(host->loop, UV_RUN_DEFAULT);
-  else
-    uv_run(host->loop, UV_RUN_NOWAIT);
-}
-
-void tide_free(tide_host *host) {
-  if (host == NULL)
-    return;
-  /* In a child, the memory may be locked by a thread that is not there. */
-  if (host->generation != tide_fork_generation()) {
-    tide_after_fork(host);
-    return;
-  }
-  if (host->running) {
-    tide_log_write(host->log, TIDE_LOG_ERROR, "host",
-                   "tide_free was called inside a turn of the host: ignored",
-                   NULL, 0);
-    return;
-  }
-  host->closing = true;
-  if (host->mailbox != NULL) {
-    tide_mailbox_close(host->mailbox);
-    tide_mailbox_cancel(host->mailbox);
-  }
-  if (host->signals == NULL && (host->flags & TIDE_SIGNALS))
-    tide_signals_abandon();
-  if (host->L != NULL)
-    tide_lua_close_handles(host);
-  close_loop(host);
-  close_lua(host);
-  tide_work_close(&host->work); /* a state of the caller's may have some */
-  if (host->owns_loop)
-    uv_loop_close(&host->own_loop);
-  if (host->watchdog != NULL)
-    tide_watchdog_stop(host->watchdog);
-  if (host->interrupt != NULL)
-    tide_interrupt_free(host->interrupt);
-  if (host->notify != NULL)
-    tide_notify_close(host->notify);
-  if (host->log != NULL)
-    tide_log_close(host->log, host->log_close_timeout);
-  if (host->mailbox != NULL)
-    tide_mailbox_unref(host->mailbox);
-  tide_work_gate_destroy(&host->gate);
-  tide_lua_free_listeners(host);
-  tide_memory_free(&host->memory);
-  free(atomic_load(&host->drain_reason));
-  free(host->last_error);
-  free(host->name);
-  free(host);
+  return tide_mailbox_wake(host->mailbox);
 }

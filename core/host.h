@@ -1,9 +1,9 @@
 /* host: the inside of a tide_host, for the core's own rooms.
  *
- * host.c makes the rooms, in this order, and closes them in the reverse one. A
- * room gets a pointer to what it needs of the others, never the host.
+ * host.c makes the rooms, in this order; close.c takes them down. A room gets a pointer to what it needs of the others, never the host.
  * Only the bindings (core/lua/, core/modules/) and the files of the host itself
- * include this header: host.c, pump.c, drive.c, fork.c, native_exit.c.
+ * include this header: host.c, pump.c, drive.c, close.c, fork.c,
+ * native_exit.c.
  */
 #ifndef TIDE_HOST_H
 #define TIDE_HOST_H
@@ -31,6 +31,8 @@
 struct tide_http;    /* core/http/http.h */
 struct tide_control; /* core/control.h */
 
+typedef struct tide_guest tide_guest; /* core/close.h */
+
 /* How the host came to its process; Lua sees the name. */
 typedef enum tide_mode {
   TIDE_MODE_PROCESS,  /* the moontide binary: TIDE_PROCESS */
@@ -54,6 +56,7 @@ struct tide_host {
   tide_memory memory; /* of a state of our own */
   bool owns_loop;
   bool owns_lua;
+  bool has_luv; /* on the loop */
   tide_collector collector;
   unsigned flags;
   tide_mode mode;
@@ -104,7 +107,8 @@ struct tide_host {
   bool started;
   bool running;
   bool stopped;
-  bool closing;   /* tide_free has begun: no more Lua */
+  bool closing;   /* tide_free or tide_close has begun: no more Lua */
+  bool gone;      /* nothing of it is on the loop any more */
   bool fork_done; /* tide_after_fork in this child */
   int exit_code;
   uint64_t log_close_timeout; /* ns */
@@ -112,6 +116,22 @@ struct tide_host {
   _Atomic(char *) drain_reason; /* asked for by tide_drain, not yet taken up */
   atomic_bool kill_wanted;      /* ... by tide_kill */
   tide_deadline step_end;       /* of a tide_step that waits */
+
+  int inside;        /* callbacks of the program's that are not Lua's */
+  unsigned requests; /* of modules, on libuv's pool of threads */
+  tide_guest *guests;
+
+  /* Leaving a loop that goes on (close.c). */
+  tide_close_fn close_fn;
+  void *close_arg;
+  uv_prepare_t closer;
+  uv_check_t closer_check;
+  uv_idle_t closer_idle;
+  int closer_handles; /* of these three, still open */
+  bool closer_open;   /* ... or has been */
+  size_t waits_for;   /* requests, before the poll */
+  uv_handle_t **leaving;
+  size_t leaving_count;
 };
 
 /* Deadlines of an entry that are no point in time. */
@@ -139,6 +159,11 @@ void tide_host__uncaught(tide_host *host, const char *kind);
 tide_host *tide_host__of(lua_State *L);
 /* Whether a [loop] function may go on: 0, TIDE_EFORKED or TIDE_ETHREAD. */
 int tide_host__check(const tide_host *host);
+/* The same, and TIDE_ESTATE once tide_close was called. */
+int tide_host__check_open(const tide_host *host);
+/* Whether a callback of the host's, or Lua, is running: then its loop cannot be
+ * turned, nor can it be freed. [loop] */
+bool tide_host__busy(const tide_host *host);
 /* Makes watchdog and interrupts, where they are wanted and not there yet.
  * Returns 0 or a negative libuv error. */
 int tide_host__watch(tide_host *host);

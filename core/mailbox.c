@@ -74,6 +74,15 @@ int tide_mailbox_post(tide_mailbox *mailbox, tide_post_fn fn, void *arg) {
   return closed ? TIDE_ECANCELED : 0;
 }
 
+int tide_mailbox_wake(tide_mailbox *mailbox) {
+  int rc = TIDE_ECANCELED;
+  uv_mutex_lock(&mailbox->lock);
+  if (!mailbox->closed)
+    rc = uv_async_send(mailbox->wake);
+  uv_mutex_unlock(&mailbox->lock);
+  return rc;
+}
+
 /* What was posted up to now; what these post in turn comes the next time, so
  * that they cannot keep the loop for themselves. */
 static void call_all(tide_mailbox *mailbox, int status) {

@@ -22,6 +22,8 @@ void tide_mailbox_unref(tide_mailbox *mailbox);
 
 /* 0, TIDE_ECANCELED when it is closed, UV_ENOMEM. [any] */
 int tide_mailbox_post(tide_mailbox *mailbox, tide_post_fn fn, void *arg);
+/* Sends `wake` and nothing else: 0 or TIDE_ECANCELED. [any] */
+int tide_mailbox_wake(tide_mailbox *mailbox);
 /* Calls what has been posted up to now, with status 0. [loop] */
 void tide_mailbox_empty(tide_mailbox *mailbox);
 /* Takes no more; `wake` is not touched afterwards. [loop] */

@@ -232,7 +232,9 @@ static void on_async(uv_async_t *handle) {
   if (host->closing)
     return;
   take_up_drain(host);
+  host->inside++;
   tide_mailbox_empty(host->mailbox);
+  host->inside--;
   look_at_work(host);
 }
 

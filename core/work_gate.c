@@ -122,6 +122,15 @@ void tide_work_gate_close(tide_work_gate *gate) {
   uv_mutex_unlock(&gate->lock);
 }
 
+void tide_work_gate_shut(tide_work_gate *gate) {
+  if (!gate->open)
+    return;
+  uv_mutex_lock(&gate->lock);
+  gate->closed = true;
+  gate->waited_for = false;
+  uv_mutex_unlock(&gate->lock);
+}
+
 uint64_t tide_work_gate_wait(tide_work_gate *gate) {
   uint64_t active;
   uv_mutex_lock(&gate->lock);

@@ -34,6 +34,8 @@ int tide_work_gate_leave(tide_work_gate *gate, const char *name);
 
 /* No more from now on. [loop] */
 void tide_work_gate_close(tide_work_gate *gate);
+/* Nor is `wake` touched any more. [loop] */
+void tide_work_gate_shut(tide_work_gate *gate);
 /* How much is left; above 0, `wake` is sent when nothing is. [loop] */
 uint64_t tide_work_gate_wait(tide_work_gate *gate);
 /* What there is now. [any] */

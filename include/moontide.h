@@ -378,8 +378,31 @@ TIDE_API int tide_call(tide_host *host, int nargs, int nresults);
  * child] */
 TIDE_API void tide_after_fork(tide_host *host);
 
-/* Frees it all: closes handles, runs an own loop dry, closes an own Lua state.
- * A host that runs must have stopped. NULL is ignored. [loop] */
+/* Takes the host off its loop, for a loop of the caller's that goes on turning:
+ * returns at once, and calls fn(host, arg) from a turn of that loop when no
+ * handle and no request of the host's is left on it. Requests that a thread of
+ * libuv's pool has begun are waited for, without blocking. From the call on the
+ * state is TIDE_STOPPED and posts are refused; what was posted before is called
+ * with TIDE_ECANCELED. Until `fn` the loop must be turned, by uv_run or by
+ * tide_step, tide_tick or tide_dispatch, which return TIDE_IS_STOPPED again
+ * after it. Then tide_free does not touch the loop; it may be called in `fn`,
+ * unless one of those three turns the loop. `fn` is not called if tide_free
+ * comes first.
+ * Before tide_start, or once the host has stopped; from a callback, too (as of
+ * TIDE_EVENT_STATE). Returns 0, TIDE_ESTATE (it runs: tide_drain first),
+ * UV_EALREADY (called before), TIDE_EINVAL (no fn), TIDE_ETHREAD or
+ * TIDE_EFORKED. [loop] */
+typedef void (*tide_close_fn)(tide_host *host, void *arg);
+TIDE_API int tide_close(tide_host *host, tide_close_fn fn, void *arg);
+
+/* Frees it all: handles, an own loop, an own Lua state, the log once it is
+ * written. What threads of libuv's pool have begun for the host is waited for.
+ * An own loop is run dry. A loop of the caller's is turned as long as anything
+ * of the host is on it, which calls back whatever else is due there: not from a
+ * callback of that loop (there tide_close comes first, after which the loop is
+ * not touched). From inside of a callback of the host's it does nothing but
+ * write an error to the log. A host that runs is cut: tide_drain it first, if
+ * its tasks are to end well. NULL is ignored. [loop] */
 TIDE_API void tide_free(tide_host *host);
 
 /* The Lua module: `require "moontide"` in a stock lua5.4. Leaves the library's

@@ -221,7 +221,7 @@ static int add_phase(lua_State *L) {
 int tide_phase_add(tide_host *host, const tide_phase_spec *given) {
   tide_phase_spec phase;
   tide_embed_call call = {.host = host, .spec = &phase};
-  int rc = tide_host__check(host);
+  int rc = tide_host__check_open(host);
   if (rc != 0)
     return rc;
   tide_phase_spec_init(&phase);
@@ -266,7 +266,7 @@ static int add_task(lua_State *L) {
 int tide_task_add(tide_host *host, const tide_task_spec *given) {
   tide_task_spec task;
   tide_embed_call call = {.host = host, .spec = &task};
-  int rc = tide_host__check(host);
+  int rc = tide_host__check_open(host);
   if (rc != 0)
     return rc;
   tide_task_spec_init(&task);
@@ -326,7 +326,7 @@ static int add_check(lua_State *L) {
 int tide_check_add(tide_host *host, const tide_check_spec *given) {
   tide_check_spec check;
   tide_embed_call call = {.host = host, .spec = &check};
-  int rc = tide_host__check(host);
+  int rc = tide_host__check_open(host);
   if (rc != 0)
     return rc;
   tide_check_spec_init(&check);

@@ -25,7 +25,7 @@ static int observe(lua_State *L) {
 int tide_on_event(tide_host *host, tide_event_fn fn, void *arg) {
   tide_embed_call call = {.host = host};
   struct tide_event_listener *listener, **last = &host->event_listeners;
-  int rc = tide_host__check(host);
+  int rc = tide_host__check_open(host);
   if (rc != 0)
     return rc;
   if (fn == NULL)
@@ -157,7 +157,7 @@ int tide_get_info(tide_host *host, tide_info *out) {
   tide_info info = {.size = sizeof info};
   tide_embed_call call = {.host = host, .spec = &info};
   size_t size = out->size;
-  int rc = tide_host__check(host);
+  int rc = tide_host__check_open(host);
   if (rc != 0)
     return rc;
   if (size < sizeof size)

@@ -3,8 +3,6 @@
  * The library is embedded as bytecode, loaded on first `require`. With
  * MOONTIDE_LUA_PATH it comes from that folder instead ("lua" in the tree).
  */
-#include <dlfcn.h>
-#include <luv/luv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,111 +179,6 @@ static void insert_searcher(lua_State *L, tide_host *host) {
   lua_pop(L, 2);
 }
 
-/* ---- luv -------------------------------------------------------------------
- */
-
-/* What luv calls instead of its own protected call, which would print an error
- * and end the process. The contract is luv's: function and arguments are taken
- * off; the number of results, or the negated error, is returned. */
-static int on_luv_callback(lua_State *L, int nargs, int nresults, int flags) {
-  tide_host *host = tide_host__of(L);
-  int base = lua_gettop(L) - nargs - 1;
-  (void)flags;
-  if (host == NULL || host->closing) {
-    lua_settop(L, base); /* Lua is going away: nobody is left to hear it */
-    return 0;
-  }
-  if (!tide_host__call(host, nargs, nresults, "luv callback")) {
-    lua_settop(L, base);
-    return -LUA_ERRRUN;
-  }
-  return nresults == LUA_MULTRET ? lua_gettop(L) - base : nresults;
-}
-
-static void *symbol(lua_State *L, void *library, const char *name) {
-  void *found = dlsym(library, name);
-  if (found == NULL) {
-    luaL_error(L, "luv has no %s: %s", name, dlerror());
-    abort(); /* not reached: it raises, which its declaration does not say */
-  }
-  return found;
-}
-
-/* dlsym gives an object pointer; POSIX promises that it holds a function's. */
-#define FUNCTION(type, L, library, name)                                       \
-  (*(type *)(void *[]){symbol(L, library, name)})
-
-/* luv's own file, found as require would find it. */
-static void *open_library(lua_State *L) {
-  void *library;
-  lua_getglobal(L, "package");
-  lua_getfield(L, -1, "searchpath");
-  lua_pushliteral(L, "luv");
-  lua_getfield(L, -3, "cpath");
-  lua_call(L, 2, 2);
-  if (lua_isnil(L, -2))
-    luaL_error(L, "module 'luv' not found:%s", lua_tostring(L, -1));
-  library = dlopen(lua_tostring(L, -2), RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL)
-    luaL_error(L, "%s", dlerror());
-  lua_pop(L, 3);
-  return library;
-}
-
-/* package.preload.luv: luv on our loop, its errors to our uncaught path, its
- * callbacks on the main thread even when a task was the first to require it. */
-static int open_luv(lua_State *L) {
-  tide_host *host = tide_lua_host(L);
-  void *library = open_library(L);
-  typedef void (*set_loop_fn)(lua_State *, uv_loop_t *);
-  typedef void (*set_callback_fn)(lua_State *, luv_CFpcall);
-  typedef luv_ctx_t *(*context_fn)(lua_State *);
-  FUNCTION(set_loop_fn, L, library, "luv_set_loop")(L, host->loop);
-  FUNCTION(set_callback_fn, L, library, "luv_set_callback")
-  (L, on_luv_callback);
-  FUNCTION(lua_CFunction, L, library, "luaopen_luv")(L);
-  FUNCTION(context_fn, L, library, "luv_context")(L)->L = host->L;
-  lua_getglobal(L, "require");
-  lua_pushliteral(L, "moontide.uv");
-  lua_call(L, 1, 1);
-  lua_getfield(L, -1, "guard");
-  lua_pushvalue(L, -3);
-  lua_call(L, 1, 1);
-  return 1;
-}
-
-static int close_handles(lua_State *L) {
-  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-  if (lua_getfield(L, -1, "moontide.uv") != LUA_TTABLE)
-    return 0;
-  lua_getfield(L, -1, "close_all");
-  lua_call(L, 0, 0);
-  return 0;
-}
-
-/* Without Lua: all that are not the core's. */
-static void close_foreign(uv_handle_t *handle, void *arg) {
-  const tide_owner *owner = uv_handle_get_data(handle);
-  (void)arg;
-  if ((owner == NULL || owner->magic != TIDE_OWNER_MAGIC) &&
-      !uv_is_closing(handle))
-    uv_close(handle, NULL);
-}
-
-/* A handle that stays open keeps an own loop from ever running dry: what Lua
- * has had no memory left to close is closed behind its back. */
-void tide_lua_close_handles(tide_host *host) {
-  lua_pushcfunction(host->L, close_handles);
-  if (lua_pcall(host->L, 0, 0, 0) != LUA_OK) {
-    tide_field field = TIDE_F_STR("error", lua_tostring(host->L, -1));
-    tide_log_write(host->log, TIDE_LOG_ERROR, "host",
-                   "closing the script's handles failed", &field, 1);
-    lua_pop(host->L, 1);
-  }
-  if (host->owns_loop)
-    uv_walk(host->loop, close_foreign, NULL);
-}
-
 /* ---- set-up ----------------------------------------------------------------
  */
 
@@ -313,5 +206,5 @@ void tide_lua_open_loader(lua_State *L, tide_host *host) {
   if (!host->owns_lua)
     warn_of_luv(L, host);
   insert_searcher(L, host);
-  preload(L, host, "luv", open_luv);
+  preload(L, host, "luv", tide_lua_open_luv);
 }

@@ -46,6 +46,9 @@ int tide_lua_start(tide_host *host);
 void tide_lua_signal(tide_host *host, const tide_signal_info *info);
 /* Closes the luv handles that the script left open. */
 void tide_lua_close_handles(tide_host *host);
+/* How many of luv's requests are under way on the loop; with `cancel`, those
+ * that have not begun are taken back. */
+size_t tide_lua_requests(tide_host *host, bool cancel);
 /* Gives a Lua state back its own coroutine.resume and the like. */
 void tide_lua_untrack(lua_State *L);
 /* Leaves a Lua state of the caller's as a state without a host. */
@@ -89,6 +92,9 @@ void tide_lua_open_control(lua_State *L, tide_host *host);
 
 /* The whole of `moontide.core`, left on the stack. */
 void tide_lua_open_core(lua_State *L, tide_host *host);
+
+/* package.preload.luv, with the host in the first upvalue. (luv.c) */
+int tide_lua_open_luv(lua_State *L);
 
 /* Installs package.searchers and preload entries for the embedded library and
  * for luv on the host's loop. */

@@ -78,7 +78,7 @@ static int load_script(tide_host *host, script *given) {
 }
 
 static int may_load(const tide_host *host, const char *name) {
-  int rc = tide_host__check(host);
+  int rc = tide_host__check_open(host);
   if (rc != 0)
     return rc;
   if (name == NULL) /* which Lua takes for standard input */
@@ -120,7 +120,7 @@ lua_State *tide_lua(tide_host *host) {
 /* Before the start nobody waits for the loop, and a command of the program's
  * (check, healthcheck) may take its time. */
 int tide_call(tide_host *host, int nargs, int nresults) {
-  int rc = tide_host__check(host), top;
+  int rc = tide_host__check_open(host), top;
   uint64_t deadline =
       host->started ? TIDE_ENTER_CALLBACK : TIDE_ENTER_UNBOUNDED;
   if (rc != 0)

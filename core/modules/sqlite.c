@@ -3,13 +3,14 @@
  * A database has one thread of libuv's pool at a time, and a queue. The pool
  * touches the database and the requests in hand, nothing else; the queue and
  * Lua are the loop thread's. The userdata is kept as long as a request is under
- * way or being told: whoever asked may have let go of it. Only the end of the
- * Lua state takes it earlier, and then the struct lives on until the pool is
- * done.
+ * way or being told: whoever asked may have let go of it. The host leaves a
+ * database behind that a Lua state of the caller's still knows: what waited is
+ * dropped, what the pool does is waited for, and then it can only be refused.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "../close.h"
 #include "../lua/lua.h"
 #include "modules.h"
 #include "sqlite_db.h"
@@ -21,6 +22,7 @@
 enum { BATCH = 64 };
 
 typedef struct database {
+  tide_guest guest;
   tide_host *host;
   tide_sqlite_db *db;
   uv_work_t work;
@@ -28,6 +30,7 @@ typedef struct database {
   tide_sqlite_request *first, *last; /* waiting */
   int anchor; /* its userdata in the registry, while it has requests */
   bool working;
+  bool left;     /* the host has: nothing begins any more */
   bool orphaned; /* its userdata is gone: no Lua to call */
 } database;
 
@@ -35,6 +38,8 @@ static database *check_database(lua_State *L) {
   database **holder = luaL_checkudata(L, 1, DATABASE);
   if (*holder == NULL)
     luaL_error(L, "the database is closed");
+  if ((*holder)->left)
+    luaL_error(L, "the host of this database has ended");
   return *holder;
 }
 
@@ -188,6 +193,7 @@ static void let_go(database *d) {
 static void on_done(uv_work_t *work, int status) {
   database *d = work->data;
   tide_sqlite_request *batch = d->batch;
+  d->host->requests--;
   if (d->orphaned) {
     database_free(d);
     return;
@@ -203,6 +209,8 @@ static void on_done(uv_work_t *work, int status) {
     }
     if (!d->host->closing)
       tell(d, batch);
+    else
+      luaL_unref(d->host->L, LUA_REGISTRYINDEX, batch->callback);
     tide_sqlite_request_free(batch);
     batch = next;
   }
@@ -227,6 +235,19 @@ static void start_next(database *d) {
   d->batch = take_batch(d);
   d->work.data = d;
   d->working = uv_queue_work(d->host->loop, &d->work, on_pool, on_done) == 0;
+  d->host->requests += d->working;
+}
+
+/* What waited is dropped with the callbacks that Lua keeps for it. */
+static void on_leave(tide_guest *guest) {
+  database *d = (database *)guest;
+  d->left = true;
+  for (tide_sqlite_request *r = d->first; r != NULL; r = r->next)
+    luaL_unref(d->host->L, LUA_REGISTRYINDEX, r->callback);
+  free_list(d->first);
+  d->first = d->last = NULL;
+  if (d->working)
+    uv_cancel((uv_req_t *)&d->work); /* unless a thread has begun it */
 }
 
 /* Takes the request over, for the database at 1 and the callback at 2. */
@@ -288,6 +309,8 @@ static int collect(lua_State *L) {
   *holder = NULL;
   if (d == NULL)
     return 0;
+  if (!d->left)
+    tide_guest_leave(d->host, &d->guest);
   if (d->working)
     d->orphaned = true; /* on_done frees it */
   else
@@ -327,6 +350,8 @@ static int open_database(lua_State *L) {
     return luaL_error(L, "out of memory");
   (*holder)->host = tide_lua_host(L);
   (*holder)->anchor = LUA_NOREF;
+  (*holder)->guest.on_leave = on_leave;
+  tide_guest_join((*holder)->host, &(*holder)->guest);
   int code = tide_sqlite_db_open(&(*holder)->db, lib, path, busy_ms, error,
                                  sizeof error);
   if (code == SQLITE_OK)
