@@ -97,8 +97,11 @@ static bool handles_left(tide_host *host) {
   return view.still.count > 0;
 }
 
-/* On the pool of threads: what ends it ends the poll. */
+/* Most are on the pool of threads: what ends one ends the poll. Where nobody
+ * has any, luv's bookkeeping need not be asked. */
 static size_t requests_of(tide_host *host) {
+  if (host->loop->active_reqs.count == 0)
+    return 0;
   return host->requests + tide_lua_requests(host, false);
 }
 

@@ -6,6 +6,20 @@
 
 #include "lua.h"
 
+/* Where the callbacks of scandir that are still to come are; the address is the
+ * key. */
+static const char scans_key;
+
+/* Nobody is left to hear of it; but it is not waited for any more. */
+static void note_scan(lua_State *L, int function) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &scans_key) == LUA_TTABLE) {
+    lua_pushvalue(L, function);
+    lua_pushnil(L);
+    lua_rawset(L, -3); /* of a key that is there, or nothing */
+  }
+  lua_pop(L, 1);
+}
+
 /* What luv calls instead of its own protected call, which would print an error
  * and end the process. The contract is luv's: function and arguments are taken
  * off; the number of results, or the negated error, is returned. */
@@ -14,7 +28,8 @@ static int on_luv_callback(lua_State *L, int nargs, int nresults, int flags) {
   int base = lua_gettop(L) - nargs - 1;
   (void)flags;
   if (host == NULL || host->closing) {
-    lua_settop(L, base); /* Lua is going away: nobody is left to hear it */
+    note_scan(L, base + 1);
+    lua_settop(L, base);
     return 0;
   }
   if (!tide_host__call(host, nargs, nresults, "luv callback")) {
@@ -73,7 +88,10 @@ int tide_lua_open_luv(lua_State *L) {
   lua_call(L, 1, 1);
   lua_getfield(L, -1, "guard");
   lua_pushvalue(L, -3);
-  lua_call(L, 1, 1);
+  lua_newtable(L);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &scans_key);
+  lua_call(L, 2, 1);
   return 1;
 }
 
@@ -114,7 +132,8 @@ void tide_lua_close_handles(tide_host *host) {
  * luv keeps each request that is under way in the registry: the request itself,
  * or for a function that runs on the pool, what queue_work was asked with. The
  * callback needs the Lua state, so this is what a host must wait for; libuv
- * only counts those of the whole loop.
+ * only counts those of the whole loop. Some requests stay there after their end
+ * (of luv 1.44: random's, without data, and scandir's, of another type).
  */
 
 static bool is_a(lua_State *L, int index, const char *metatable) {
@@ -125,6 +144,20 @@ static bool is_a(lua_State *L, int index, const char *metatable) {
   same = lua_rawequal(L, -1, -2) != 0;
   lua_pop(L, 2);
   return same;
+}
+
+static bool is_request(lua_State *L, int index) {
+  return is_a(L, index, "uv_req") &&
+         uv_req_get_data(lua_touserdata(L, index)) != NULL;
+}
+
+static lua_Integer count_scans(lua_State *L) {
+  lua_Integer found = 0;
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &scans_key) == LUA_TTABLE)
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1))
+      found++;
+  lua_pop(L, 1);
+  return found;
 }
 
 /* One that runs already is not taken back, and says so: nothing to do. */
@@ -141,10 +174,10 @@ static void cancel(lua_State *L) {
 /* count(cancel) -> how many there are */
 static int count(lua_State *L) {
   bool cancels = lua_toboolean(L, 1) != 0;
-  lua_Integer found = 0;
+  lua_Integer found = count_scans(L);
   lua_pushnil(L);
   while (lua_next(L, LUA_REGISTRYINDEX) != 0) {
-    bool request = is_a(L, -1, "uv_req");
+    bool request = is_request(L, -1);
     if (request && cancels)
       cancel(L);
     if (request || is_a(L, -1, "luv_work_ctx"))

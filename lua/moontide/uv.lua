@@ -34,10 +34,31 @@ local function tracked(construct)
   end
 end
 
+--- What luv's request says of a scan is the same before and after it: so the callbacks that are
+--- to come are kept in `scans`, which the host looks at when it leaves its loop.
+local function counted(scandir, scans)
+  return function(path, callback)
+    if type(callback) ~= "function" then
+      return scandir(path, callback)
+    end
+    local told
+    function told(...)
+      scans[told] = nil
+      return callback(...)
+    end
+    local request, message, name = scandir(path, told)
+    if request then
+      scans[told] = true -- it comes in another turn, at the earliest
+    end
+    return request, message, name
+  end
+end
+
 --- Guards the raw library in place and returns it.
 ---@param uv table the table that luaopen_luv made
+---@param scans table<function, true> kept up to date: the callbacks of fs_scandir that are to come
 ---@return table uv
-function M.guard(uv)
+function M.guard(uv, scans)
   for _, name in ipairs(CONSTRUCTORS) do
     if uv[name] then
       uv[name] = tracked(uv[name])
@@ -48,6 +69,7 @@ function M.guard(uv)
       error(("uv.%s is not available here: %s"):format(name, why), 2)
     end
   end
+  uv.fs_scandir = counted(uv.fs_scandir, scans)
   M.raw = uv
   return uv
 end
