@@ -1,9 +1,11 @@
 -- Turns the Lua library into one C file of bytecode, so that the binary is one
 -- file. Line numbers stay in, tracebacks need them; the names of local variables
--- and upvalues go, they are a third of what loading costs at each start.
+-- and upvalues go, they are a third of what loading costs at each start. What the
+-- sources say in annotations goes in as a module of its own (annotations.lua).
 -- usage: lua5.4 embed.lua ROOT OUT.c FILE...
 local root, out = arg[1], arg[2]
 local slim = dofile((arg[0]:gsub("embed%.lua$", "slim.lua")))
+local annotations = dofile((arg[0]:gsub("embed%.lua$", "annotations.lua")))
 
 local function module_name(path)
   local name = path:sub(#root + 2):gsub("%.lua$", ""):gsub("/", ".")
@@ -22,23 +24,32 @@ local function bytes(code)
   return table.concat(lines, ",\n")
 end
 
-local paths = {}
-for _, path in ipairs(arg) do
-  if path:sub(-4) == ".lua" then paths[#paths + 1] = path end
+local function read(path)
+  local file <close> = assert(io.open(path, "rb"))
+  return file:read("a")
 end
-table.sort(paths, function(a, b) return module_name(a) < module_name(b) end)
+
+local files = {}
+for _, path in ipairs(arg) do
+  if path:sub(-4) == ".lua" then
+    files[#files + 1] = {
+      module = module_name(path), path = path:sub(#root + 2), source = read(path),
+    }
+  end
+end
+files[#files + 1] = {
+  module = "moontide.console.annotations", path = "moontide/console/annotations.lua",
+  source = annotations(files),
+}
+table.sort(files, function(a, b) return a.module < b.module end)
 
 local chunks, entries = {}, {}
-for id, path in ipairs(paths) do
-  local file = assert(io.open(path, "rb"))
-  local source = file:read("a")
-  file:close()
-  local name = module_name(path)
-  local chunk = assert(load(source, "@moontide/" .. path:sub(#root + 11), "t"))
+for id, file in ipairs(files) do
+  local chunk = assert(load(file.source, "@" .. file.path, "t"))
   local code = slim(string.dump(chunk))
-  assert(load(code, name, "b"))
+  assert(load(code, file.module, "b"))
   chunks[id] = ("static const unsigned char chunk_%d[] = {\n%s};\n"):format(id, bytes(code))
-  entries[id] = ("  {\"%s\", chunk_%d, sizeof chunk_%d},"):format(name, id, id)
+  entries[id] = ("  {\"%s\", chunk_%d, sizeof chunk_%d},"):format(file.module, id, id)
 end
 
 local file = assert(io.open(out, "wb"))

@@ -73,13 +73,14 @@ function handlers.complete(session, request, reply)
   local cursor = field(request, "cursor", "integer", #source + 1)
   local from, items = require("moontide.console.complete").at(session:environment(), source,
     cursor)
+  if not from then return reply:refuse(items, "error") end
   reply:value { from = from, items = require("moontide.json").array(items) }
 end
 
 function handlers.help(session, request, reply)
   local name = field(request, "name", "string", "")
-  local text = require("moontide.console.help").of(session:environment(), name)
-  if not text then return reply:refuse(("no help on %q"):format(name), "unknown") end
+  local text, message = require("moontide.console.help").of(session:environment(), name)
+  if not text then return reply:refuse(message, "unknown") end
   reply:value { text = text }
 end
 
