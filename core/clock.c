@@ -187,6 +187,10 @@ bool tide_deadline_pending(const tide_deadline *deadline) {
   return deadline->slot != 0;
 }
 
+bool tide_clock_due_within(const tide_clock *clock, uint64_t ns) {
+  return clock->count > 0 && clock->heap[0]->at <= tide_clock_now(clock) + ns;
+}
+
 void tide_clock_make_virtual(tide_clock *clock) {
   if (clock->is_virtual)
     return;

@@ -64,6 +64,8 @@ int tide_deadline_set(tide_clock *clock, tide_deadline *deadline, uint64_t at);
 void tide_deadline_clear(tide_clock *clock, tide_deadline *deadline);
 /* True between set and its callback (or clear). */
 bool tide_deadline_pending(const tide_deadline *deadline);
+/* Whether the earliest deadline is at most `ns` away. [loop] */
+bool tide_clock_due_within(const tide_clock *clock, uint64_t ns);
 
 /* Turns the clock virtual, standing at the present time. */
 void tide_clock_make_virtual(tide_clock *clock);

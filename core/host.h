@@ -93,7 +93,8 @@ struct tide_host {
   uv_async_t async; /* the one referenced handle: keeps uv_run from returning */
   tide_beat beat;   /* that it turns, for the watchdog's thread */
   bool pump_wanted;
-  bool turned;    /* the loop has gone round once */
+  int turns; /* of the loop, as far as release_log counts them */
+  bool log_released;
   bool ran;       /* Lua ran since on_idle was last asked */
   bool was_alive; /* the loop had something of the script, a turn ago */
   int handles;    /* of these four, still open */

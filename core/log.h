@@ -76,7 +76,8 @@ int tide_log_open(tide_log **out, const tide_log_options *options);
 
 /* Until tide_log_release, records below WARN wait in the ring, unless the
  * writer thread runs already: making a thread is a twentieth of a start, so a
- * host makes it when its first turn is over, or when the script logs. [any] */
+ * host makes it when those who waited for it have been answered, or when the
+ * script logs. [any] */
 void tide_log_hold(tide_log *log);
 void tide_log_release(tide_log *log); /* [any] */
 

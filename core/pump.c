@@ -9,6 +9,10 @@
 #define CALLBACK_LIMIT (2 * TIDE_SEC)
 /* Turns after which a queue will never be empty: a task that only gives way. */
 #define DRY_LIMIT 10000
+/* Turns that a request takes which waits for the first: its connection, itself,
+ * its answer. And the longest sleep that may hold records back. */
+#define BUSY_TURNS 4
+#define SHORT_SLEEP (10 * TIDE_MS)
 
 /* ---- entering Lua ----------------------------------------------------------
  */
@@ -162,6 +166,17 @@ static bool may_be_idle(tide_host *host) {
   return host->ran || (was_alive && !host->was_alive);
 }
 
+/* Whoever has waited for us to be ready is answered first: making the log's
+ * thread would keep him waiting. That takes some turns; sooner if nothing is
+ * due and the loop may sleep. */
+static void release_log(tide_host *host) {
+  if (host->turns < BUSY_TURNS &&
+      (host->pump_wanted || tide_clock_due_within(&host->clock, SHORT_SLEEP)))
+    return;
+  host->log_released = true;
+  tide_log_release(host->log);
+}
+
 static void on_prepare(uv_prepare_t *handle) {
   tide_host *host = handle->data;
   if (host->closing)
@@ -171,16 +186,15 @@ static void on_prepare(uv_prepare_t *handle) {
   if (!host->pump_wanted && may_be_idle(host))
     ask_idle(host);
   keep_turning(host, host->pump_wanted);
+  if (!host->log_released)
+    release_log(host);
   tide_beat_wait(&host->beat);
 }
 
 static void on_check(uv_check_t *handle) {
   tide_host *host = handle->data;
   tide_beat_turn(&host->beat, uv_now(host->loop));
-  if (!host->turned) {
-    host->turned = true;
-    tide_log_release(host->log);
-  }
+  host->turns += host->turns < BUSY_TURNS;
   if (host->closing)
     return;
   tide_lua_collector_turn(host);

@@ -171,12 +171,13 @@ local function startup_ended(outcome, run)
   if outcome == "failed" then failing.startup(run.failure.message) end
 end
 
+-- First the listener that answers at once, then those that wait for `ready`.
 local function open_http()
-  local http = package.loaded["moontide.http"]
-  if http then http.bind_all() end
   if core.host.flags.manage and config.get("manage") ~= false then
     require("moontide.http").manage_open()
   end
+  local http = package.loaded["moontide.http"]
+  if http then http.bind_all() end
 end
 
 local function rise()

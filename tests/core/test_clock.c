@@ -46,6 +46,18 @@ static void set(mark *m, int id, uint64_t at) {
   assert_int_equal(tide_deadline_set(&clock_, &m->deadline, at), 0);
 }
 
+static void knows_whether_anything_is_due_soon(void **state) {
+  mark m = {0};
+  (void)state;
+  tide_clock_make_virtual(&clock_);
+  assert_false(tide_clock_due_within(&clock_, UINT64_MAX / 2));
+  set(&m, 0, tide_clock_now(&clock_) + 30);
+  assert_false(tide_clock_due_within(&clock_, 29));
+  assert_true(tide_clock_due_within(&clock_, 30));
+  tide_deadline_clear(&clock_, &m.deadline);
+  assert_false(tide_clock_due_within(&clock_, 30));
+}
+
 static void fires_in_order_of_time(void **state) {
   mark marks[4] = {0};
   uint64_t now;
@@ -174,6 +186,7 @@ static void close_leaves_pending_ones_withdrawn(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
+      T(knows_whether_anything_is_due_soon),
       T(fires_in_order_of_time),
       T(moves_earlier_and_later),
       T(a_withdrawn_one_never_fires),
