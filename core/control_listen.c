@@ -99,20 +99,44 @@ static int lock(const char *directory, int tries) {
   return fd;
 }
 
+/* The same place under a name that nobody looks for, as long. */
+static void hide(const struct sockaddr_un *address,
+                 struct sockaddr_un *hidden) {
+  *hidden = *address;
+  char *slash = strrchr(hidden->sun_path, '/');
+  char *name = slash != NULL ? slash + 1 : hidden->sun_path;
+  name[0] = name[0] == '.' ? '_' : '.';
+}
+
+/* Bound and listening under one name, then given the other: who finds the file
+ * is never refused, which would mean to him that its process has died. Under
+ * the lock, so that what is there under the first name was left behind. */
+static int publish(int fd, const struct sockaddr_un *address) {
+  struct sockaddr_un hidden;
+  hide(address, &hidden);
+  unlink(hidden.sun_path);
+  if (bind(fd, (const struct sockaddr *)&hidden, sizeof hidden) != 0)
+    return uv_translate_sys_error(errno);
+  if (listen(fd, TIDE_CONTROL_CONNS) == 0 &&
+      rename(hidden.sun_path, address->sun_path) == 0)
+    return 0;
+  int code = uv_translate_sys_error(errno);
+  unlink(hidden.sun_path);
+  return code;
+}
+
 static int open_socket(const struct sockaddr_un *address) {
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0)
     return uv_translate_sys_error(errno);
   /* The mode that the file will have, less the umask, which is the whole
    * process's: it is left alone. */
-  if (fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
-      bind(fd, (const struct sockaddr *)address, sizeof *address) != 0 ||
-      listen(fd, TIDE_CONTROL_CONNS) != 0) {
-    int code = uv_translate_sys_error(errno);
-    close(fd);
-    return code;
-  }
-  return fd;
+  int code = fchmod(fd, S_IRUSR | S_IWUSR) != 0 ? uv_translate_sys_error(errno)
+                                                : publish(fd, address);
+  if (code == 0)
+    return fd;
+  close(fd);
+  return code;
 }
 
 int tide_control_bind(const struct sockaddr_un *address, const char *directory,

@@ -6,7 +6,10 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -341,6 +344,39 @@ static void it_listens_again_once_the_loop_has_turned(void **state) {
   assert_int_equal(f.accepts, 1);
 }
 
+/* Connects again and again; returns how often the file was there, but nobody
+ * behind it. */
+static void *seek(void *arg) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  intptr_t refused = 0;
+  strcpy(address.sun_path, f.path);
+  while (!atomic_load((atomic_bool *)arg)) {
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+      refused += errno == ECONNREFUSED;
+    close(fd);
+  }
+  return (void *)refused;
+}
+
+/* A refusal says that a process has died: its file would be removed. */
+static void who_finds_the_file_is_not_refused(void **state) {
+  atomic_bool over = false;
+  pthread_t thread;
+  void *refused;
+  (void)state;
+  assert_int_equal(pthread_create(&thread, NULL, seek, &over), 0);
+  for (int i = 0; i < 1000; i++) {
+    assert_int_equal(listen_there(), 0);
+    turn();
+    tide_control_unlisten(f.server);
+    turn();
+  }
+  atomic_store(&over, true);
+  pthread_join(thread, &refused);
+  assert_null(refused);
+}
+
 static void a_path_too_long_is_refused(void **state) {
   char file[128];
   (void)state;
@@ -373,6 +409,7 @@ int main(void) {
       T(one_left_behind_is_replaced),
       T(anothers_file_is_not_removed),
       T(it_listens_again_once_the_loop_has_turned),
+      T(who_finds_the_file_is_not_refused),
       T(a_path_too_long_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
