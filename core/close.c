@@ -22,6 +22,7 @@
 #include "control.h"
 #include "fork.h"
 #include "http/http.h"
+#include "log_tap.h"
 #include "lua/lua.h"
 #include "pump.h"
 
@@ -155,6 +156,7 @@ static void leave_loop(tide_host *host) {
     tide_http_close(host->http);
   host->http = NULL; /* Lua that still runs finds the room closed */
   tide_control_close(host->control);
+  tide_log_tap_close(host->tap);
   host->control = NULL;
   if (host->signals != NULL)
     tide_signals_close(host->signals);
@@ -282,6 +284,7 @@ static void free_rooms(tide_host *host) {
     tide_notify_close(host->notify);
   if (host->log != NULL)
     tide_log_close(host->log, host->log_close_timeout);
+  tide_log_tap_free(host->tap);
   if (host->mailbox != NULL)
     tide_mailbox_unref(host->mailbox);
   tide_work_gate_destroy(&host->gate);

@@ -71,6 +71,7 @@ struct tide_host {
   struct tide_sched *sched;          /* likewise (lua/task.h) */
   struct tide_lua_http *http_bridge; /* likewise (lua/http.h) */
   tide_log *log;
+  struct tide_log_tap *tap; /* core/log_tap.h; NULL before it is used */
   tide_lifecycle lifecycle;
   tide_work work;
   tide_interrupt *interrupt; /* NULL without TIDE_INTERRUPT */

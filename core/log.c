@@ -10,16 +10,20 @@
 #include <uv.h>
 
 #include "log_format.h"
+#include "log_tap.h"
 #include "log_writer.h"
 
 #define DEFAULT_RING ((size_t)1 << 20)
 
 struct tide_log {
+  _Atomic int least; /* of the two below: what anybody wants */
   _Atomic int level;
+  _Atomic int tap_level;
   _Atomic int format;
   _Atomic bool has_target;
   tide_log_fn fn;
   void *arg;
+  _Atomic(tide_log_tap *) tap;
   tide_writer *writer;
   int fd;     /* the target of open; not ours to close */
   char *path; /* of the file in use; NULL: `fd` is */
@@ -37,7 +41,9 @@ int tide_log_open(tide_log **out, const tide_log_options *options) {
     free(log);
     return err;
   }
+  atomic_init(&log->least, options->level);
   atomic_init(&log->level, options->level);
+  atomic_init(&log->tap_level, TIDE_LOG_OFF);
   atomic_init(&log->format, options->format);
   atomic_init(&log->has_target, options->fd >= 0);
   log->fn = options->fn;
@@ -49,16 +55,35 @@ int tide_log_open(tide_log **out, const tide_log_options *options) {
 
 bool tide_log_enabled(const tide_log *log, tide_log_level level) {
   if (log == NULL ||
-      (int)level < atomic_load_explicit(&log->level, memory_order_relaxed))
+      (int)level < atomic_load_explicit(&log->least, memory_order_relaxed))
     return false;
   return log->fn != NULL ||
-         atomic_load_explicit(&log->has_target, memory_order_relaxed);
+         atomic_load_explicit(&log->has_target, memory_order_relaxed) ||
+         (int)level >=
+             atomic_load_explicit(&log->tap_level, memory_order_relaxed);
+}
+
+static void keep(tide_log *log, const tide_record *record) {
+  char line[TIDE_LOG_LINE];
+  size_t length = tide__log_format(
+      line, atomic_load_explicit(&log->format, memory_order_relaxed), record);
+  if (atomic_load_explicit(&log->has_target, memory_order_relaxed))
+    tide__writer_put(log->writer, line, length, record->level >= TIDE_LOG_WARN);
+  if (log->fn != NULL) {
+    line[length - 1] = '\0';
+    log->fn(log->arg, record->level, line, length - 1);
+  }
+}
+
+static void give_to_tap(tide_log *log, const tide_record *record) {
+  char line[TIDE_LOG_LINE];
+  size_t length = tide__log_format(line, TIDE_LOG_JSON, record);
+  tide_log_tap_put(atomic_load(&log->tap), record->level, line, length - 1);
 }
 
 void tide_log_write(tide_log *log, tide_log_level level, const char *component,
                     const char *message, const tide_field *fields,
                     size_t count) {
-  char line[TIDE_LOG_LINE];
   tide_record record = {.level = level,
                         .component = component,
                         .message = message,
@@ -68,18 +93,26 @@ void tide_log_write(tide_log *log, tide_log_level level, const char *component,
   if (!tide_log_enabled(log, level))
     return;
   clock_gettime(CLOCK_REALTIME, &record.time);
-  size_t length = tide__log_format(
-      line, atomic_load_explicit(&log->format, memory_order_relaxed), &record);
-  if (atomic_load_explicit(&log->has_target, memory_order_relaxed))
-    tide__writer_put(log->writer, line, length, level >= TIDE_LOG_WARN);
-  if (log->fn != NULL) {
-    line[length - 1] = '\0';
-    log->fn(log->arg, level, line, length - 1);
-  }
+  if ((int)level >= atomic_load_explicit(&log->level, memory_order_relaxed))
+    keep(log, &record);
+  if ((int)level >= atomic_load_explicit(&log->tap_level, memory_order_relaxed))
+    give_to_tap(log, &record);
+}
+
+static void set_least(tide_log *log) {
+  int level = atomic_load(&log->level), tap = atomic_load(&log->tap_level);
+  atomic_store(&log->least, level < tap ? level : tap);
 }
 
 void tide_log_set_level(tide_log *log, tide_log_level level) {
   atomic_store_explicit(&log->level, level, memory_order_relaxed);
+  set_least(log);
+}
+
+void tide_log_set_tap(tide_log *log, tide_log_tap *tap, int level) {
+  atomic_store(&log->tap, tap); /* first: who sees the level uses it */
+  atomic_store(&log->tap_level, level);
+  set_least(log);
 }
 
 void tide_log_set_format(tide_log *log, tide_log_format format) {

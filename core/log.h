@@ -19,6 +19,8 @@ typedef enum tide_log_level {
   TIDE_LOG_ERROR,
 } tide_log_level;
 
+enum { TIDE_LOG_OFF = TIDE_LOG_ERROR + 1 }; /* above all of them */
+
 typedef enum tide_log_format { TIDE_LOG_LOGFMT, TIDE_LOG_JSON } tide_log_format;
 
 typedef enum tide_field_type {
@@ -85,6 +87,12 @@ void tide_log_release(tide_log *log); /* [any] */
 void tide_log_write(tide_log *log, tide_log_level level, const char *component,
                     const char *message, const tide_field *fields,
                     size_t count);
+
+/* From now on records of this level and above also go to the tap, as JSON, also
+ * those that the log itself does not keep. The tap must outlive the log.
+ * TIDE_LOG_OFF: none. [loop] */
+struct tide_log_tap;
+void tide_log_set_tap(tide_log *log, struct tide_log_tap *tap, int level);
 
 /* Whether a record of this level would be kept. [any] */
 bool tide_log_enabled(const tide_log *log, tide_log_level level);

@@ -76,6 +76,7 @@ static lua_CFunction find_native(const char *name) {
 #ifdef TIDE_SQLITE
       {".sqlite", tide_lua_open_sqlite},
 #endif
+      {".tail", tide_lua_open_tail},
       {".work", tide_lua_open_work},
   };
   static const char prefix[] = "moontide.core";

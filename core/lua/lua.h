@@ -77,11 +77,12 @@ void tide_lua_open_http(lua_State *L, tide_host *host);
 void tide_lua_open_health(lua_State *L, tide_host *host);
 void tide_lua_open_files(lua_State *L, tide_host *host);
 
-/* `moontide.core.digest`, `.work`, `.look` and `.embed`, with the host in the
- * first upvalue. */
+/* `moontide.core.digest`, `.work`, `.look`, `.tail` and `.embed`, with the host
+ * in the first upvalue. */
 int tide_lua_open_digest(lua_State *L);
 int tide_lua_open_work(lua_State *L);
 int tide_lua_open_look(lua_State *L);
+int tide_lua_open_tail(lua_State *L);
 int tide_lua_open_embed(lua_State *L);
 /* Forgets who listens to events. */
 void tide_lua_free_listeners(tide_host *host);

@@ -27,7 +27,7 @@ options:
 
 examples:
   moontide tail orders
-  moontide tail --level warn --json orders | jq .message
+  moontide tail --level warn --json orders | jq .msg
 
 ]] .. remote.CODES_HELP
 
@@ -37,7 +37,7 @@ local SPEC = {
 }
 
 -- What stands before the fields, in this order.
-local FIRST = { "time", "level", "component", "message" }
+local FIRST = { "time", "level", "component", "msg" }
 
 local function text_of(value)
   if type(value) == "string" then

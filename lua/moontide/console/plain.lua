@@ -33,8 +33,9 @@ local RENDER = {
     return message.text and message.text ~= "" and line_of(message.text) or nil
   end,
   error = function(message)
-    local text = line_of(message.message)
-    return message.traceback and text .. line_of(message.traceback) or text
+    local text, trace = message.message, message.traceback
+    if not trace then return line_of(text) end
+    return trace:sub(1, #text) == text and line_of(trace) or line_of(text) .. line_of(trace)
   end,
   need_more = function() return nil end,
   event = function(message)

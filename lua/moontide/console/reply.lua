@@ -134,7 +134,7 @@ function Reply:ended(t, outcome)
   if self.status or (self.kept and outcome == "ok") then return end
   if outcome ~= "ok" then
     local text = require("moontide.pipeline.record").text(t.error)
-    self:error { message = text, traceback = t.stack or nil }
+    self:error { message = text, traceback = t.stack and text .. "\n" .. t.stack or nil }
   end
   self:done(STATUS[outcome] or "error")
 end

@@ -151,8 +151,11 @@ end
 function M.finish(summary, total_end)
   local text = summary and require("moontide.observe.report.lines").text(summary)
   local scopes = {}
+  local tail = package.loaded["moontide.console.tail"]
+  if tail then tail.flush() end
   for session in sessions.each() do
     scopes[#scopes + 1] = session.scope
+    scopes[#scopes + 1] = session.evaluations
     if text then session:send { type = "event", event = "report", text = text } end
     session:leave "the process ends"
   end
