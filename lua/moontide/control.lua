@@ -289,7 +289,9 @@ end
 function M.connect(path)
   local id, name, message = native.connect(path)
   if name == "ECONNREFUSED" then
-    os.remove(path)
+    -- Or it is bound and will listen in a moment.
+    local owner = path:match "(%d+)%.sock$"
+    if not (owner and core.files.list("/proc/" .. owner)) then os.remove(path) end
     return nil
   elseif name == "ENOENT" then
     return nil

@@ -47,17 +47,28 @@ function M.socket(app, timeout)
   end, timeout or TIMEOUT, "the control socket of process " .. app.pid)
 end
 
+-- A pipe to the path, or nil and why not.
+local function dial(path)
+  local pipe, connected = uv.new_pipe(false), nil
+  pipe:connect(path, function(err) connected = err or "yes" end)
+  loop.wait(function() return connected end, TIMEOUT, "a connection to " .. path)
+  if connected == "yes" then return pipe end
+  pipe:close()
+  return nil, connected
+end
+
 --- Connects; does not say hello.
 ---@param where string|test.Process a path, or a process
 ---@return test.ConsoleClient
 function M.connect(where)
   local path = type(where) == "string" and where or M.socket(where)
-  local self = setmetatable({ pipe = uv.new_pipe(false), text = "", messages = {}, last_id = 0 },
-    Client)
-  local connected
-  self.pipe:connect(path, function(err) connected = err or "yes" end)
-  loop.wait(function() return connected end, TIMEOUT, "a connection to " .. path)
-  assert(connected == "yes", connected)
+  local pipe, err
+  loop.wait(function() -- a file that is there may not be listened on yet
+    pipe, err = dial(path)
+    return pipe or err ~= "ECONNREFUSED"
+  end, TIMEOUT, "somebody at " .. path)
+  assert(pipe, err)
+  local self = setmetatable({ pipe = pipe, text = "", messages = {}, last_id = 0 }, Client)
   self:read()
   return self
 end
