@@ -64,6 +64,11 @@ function Console:note(text)
   self.reader:show(show.paint("stdout", "dim", show.line(show.safe("stdout", text))))
 end
 
+-- To a person it is all one; a file gets only what was asked for.
+function Console:complain(text)
+  if self.reader.terminal then self.reader:show(text) else io.stderr:write(text) end
+end
+
 function Console:event(message)
   if message.event == "state" then
     self:note(("-- %s is %s"):format(self.hello.name or "it", message.state))
@@ -80,11 +85,11 @@ end
 local function on_replies(self)
   return {
     out = function(message) self.reader:show(show.safe("stdout", message.text or "")) end,
-    err = function(message) self.reader:show(show.safe("stdout", message.text or "")) end,
+    err = function(message) self:complain(show.safe("stderr", message.text or "")) end,
     value = function(message)
       if message.text and message.text ~= "" and message.n ~= 0 then self:say(message.text) end
     end,
-    error = function(message) self.reader:show(show.failure("stdout", message)) end,
+    error = function(message) self:complain(show.failure("stderr", message)) end,
     event = function(message) self:event(message) end,
   }
 end
@@ -110,6 +115,7 @@ end
 
 -- Waits at the prompt: whether something was typed, or why the line is given up.
 function Console:turn()
+  if self.signal then return false, "signal" end
   local input, signal = self.connection:turn(nil, true)
   if signal == "INT" then
     return false, "interrupted"
@@ -162,6 +168,7 @@ function Console:complete(line, cursor)
   local outcome = self.connection:ask(
     { type = "complete", source = before .. line, cursor = position },
     { timeout = COMPLETION_TIMEOUT })
+  self.signal = outcome.signal
   local value = outcome.value
   local items, from = value and value.items, value and math.tointeger(value.from)
   if not items or #items == 0 or not from or from <= #before or from > position then return nil end
@@ -197,7 +204,7 @@ function Console:line(text)
   elseif outcome.status ~= "ok" then
     self.failed = true
     self.signal = outcome.signal
-    if outcome.status == "interrupted" then return "left" end
+    if outcome.status == "interrupted" then return "given up" end
     if outcome.status == "left" or outcome.status == "closed" or outcome.status == "signal" then
       return outcome.status
     end
@@ -225,9 +232,9 @@ local function code_of(self, why)
     return remote.code(self.found, self.connection, { status = "closed" })
   elseif why == "signal" or why == "interrupted" then
     return remote.code(self.found, self.connection, { status = why, signal = self.signal })
-  elseif why == "left" then
+  elseif why == "left" or why == "given up" then
     self:note "-- disconnected"
-    return 0
+    return why == "left" and 0 or remote.INTERRUPTED
   elseif self.source and not self.reader.terminal then
     remote.complain "the input ends in the middle of a statement"
     return remote.ERROR

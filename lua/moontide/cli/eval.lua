@@ -83,7 +83,8 @@ end
 
 local function print_value(message, as_json)
   if as_json then
-    for _, value in ipairs(message.json or {}) do show.out(json.encode(value) .. "\n") end
+    local values = message.n == 1 and { message.json } or message.json or {}
+    for _, value in ipairs(values) do show.out(json.encode(value) .. "\n") end
   elseif message.text and message.text ~= "" and message.n ~= 0 then
     show.out(show.line(message.text))
   end

@@ -142,15 +142,9 @@ end
 --- there.
 ---@return string|nil why to leave: "left"
 function Reader:feed()
-  local before = #self.pending
   take(self)
-  local typed = self.pending:sub(before + 1)
-  if self.ended then return "left" end
-  -- "~" may have come before its "."
-  local from = before > 0 and self.pending:sub(before, before) == "~" and before or before + 1
-  local at = self.pending:find("~.", from, true)
-  if not at or typed == "" then return nil end
-  if at == 1 or self.pending:sub(at - 1, at - 1):find "[\r\n]" then return "left" end
+  local text = self.pending
+  if self.ended or text:find "^~%." or text:find "[\r\n]~%." then return "left" end
 end
 
 --- What was typed ahead is not wanted any more: Ctrl-C.

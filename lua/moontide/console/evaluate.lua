@@ -67,7 +67,8 @@ end
 
 local function answer(evaluation, packed)
   local text = printer.values(packed)
-  local data = evaluation.json and json_of(packed) or nil
+  local data
+  if evaluation.json then data = json_of(packed) end -- it may be false
   evaluation.answered = true
   if packed.n > 0 then environment.keep(evaluation.session:environment(), packed[1]) end
   evaluation.reply:value { text = text, n = packed.n, json = data }
