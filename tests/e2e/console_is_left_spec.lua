@@ -1,4 +1,4 @@
--- Every way out of `moontide console`, with its exit code: one's own, the terminal's, the process's.
+-- Every way out of `moontide console` and its exit code: one's own, the terminal's, the process's.
 local console = require "support.console_person"
 local fake_host = require "support.fake_host"
 local proc = require "support.process"
@@ -90,7 +90,8 @@ describe("the console is left", function()
     host.on.eval = function(conn, message) conn:done(message.id) end
     local code, out, err = proc.run { argv = { "console" }, env = host.env, manage = false }
     assert.same({ 0, "", "" }, { code, out, err })
-    code, out, err = proc.run { argv = { "console" }, env = host.env, manage = false, stdin = "1\n" }
+    code, out, err = proc.run { argv = { "console" }, env = host.env, manage = false,
+      stdin = "1\n" }
     assert.same({ 0, "", "" }, { code, out, err })
   end)
 

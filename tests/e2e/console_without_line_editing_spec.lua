@@ -1,4 +1,4 @@
--- `moontide console` where there is no libedit, no terminal that could do it, or no terminal at all.
+-- `moontide console` without libedit, at a terminal that cannot do it, and without a terminal.
 local console = require "support.console_person"
 local fake_host = require "support.fake_host"
 local proc = require "support.process"
@@ -16,6 +16,10 @@ local function piped(input, answers)
   return code, out, err, host
 end
 
+local DUMB = { env = { TERM = "dumb" } }
+
+local function spin() end
+
 local function need_more(conn, message)
   conn:send { id = message.id, type = "need_more" }
   conn:done(message.id, "incomplete")
@@ -28,8 +32,10 @@ end
 
 describe("a terminal without line editing", function()
   local ways = {
-    { "without the library", { MOONTIDE_LIBEDIT = "/nowhere/libedit.so" }, "no line editing: .*/nowhere" },
-    { "with a library that is another", { MOONTIDE_LIBEDIT = "libm.so.6" }, "libedit has no el_init" },
+    { "without the library", { MOONTIDE_LIBEDIT = "/nowhere/libedit.so" },
+      "no line editing: .*/nowhere" },
+    { "with a library that is another", { MOONTIDE_LIBEDIT = "libm.so.6" },
+      "libedit has no el_init" },
     { "on a dumb terminal", { TERM = "dumb" } },
   }
   for _, way in ipairs(ways) do
@@ -50,7 +56,7 @@ describe("a terminal without line editing", function()
 
   it("is left by a line ~., also while something runs", function()
     for _, before in ipairs { "", "spin()\r" } do
-      local person, host = console.start({ ["spin()"] = function() end }, { env = { TERM = "dumb" } })
+      local person, host = console.start({ ["spin()"] = spin }, DUMB)
       person:type(before)
       if before ~= "" then host:wait_for "eval" end
       person:type "~.\r"
@@ -59,7 +65,7 @@ describe("a terminal without line editing", function()
   end)
 
   it("asks for an interruption at Ctrl-C", function()
-    local person, host = console.start({ ["spin()"] = function() end }, { env = { TERM = "dumb" } })
+    local person, host = console.start({ ["spin()"] = spin }, DUMB)
     host.on.interrupt = function(conn, message)
       conn:done(message.id)
       conn:done(message.of, "cancelled")

@@ -68,7 +68,7 @@ end
 
 -- What it is stuck in, as a person says it.
 local function stuck_in(where)
-  local lua = type(where.lua) == "table" and where.lua
+  local lua = where.lua
   if not lua then return "outside of Lua" end
   local what = lua.what ~= "" and "in " .. lua.what or "in Lua"
   if lua.at then return ("%s, at %s"):format(what, lua.at) end
@@ -78,21 +78,22 @@ end
 --- What an answer to `where` means to a person; nil: the loop is not stuck.
 ---@param where table
 ---@return string|nil sentence
----@return string|nil place what it is stuck in
+---@return string|nil what it is stuck in
 function M.sentence(where)
   local loop = where.loop
   if not loop or loop.waits or (loop.alive_ms or 0) < 1000 then return nil end
-  local place = stuck_in(where)
   return ("the loop is stuck for %.1f s %s; Ctrl-C asks for an interruption"):format(
-    loop.alive_ms / 1000, place), place
+    loop.alive_ms / 1000, stuck_in(where)), where.lua and where.lua.what or ""
 end
 
 local function hear(self, answer)
-  if answer.id == WHERE and answer.where then
-    local sentence, place = M.sentence(answer.where)
+  local where = answer.id == WHERE and answer.where
+  if where then
+    if where.lua == json.null then where.lua = nil end
+    local sentence, what = M.sentence(where)
     -- Once for each thing it is stuck in.
-    if sentence and self.said ~= place then
-      self.said = place
+    if sentence and self.said ~= what then
+      self.said = what
       self.say(sentence)
     end
   elseif answer.id == INTERRUPT and answer.type ~= "done" then
