@@ -103,9 +103,7 @@ static int lock(const char *directory, int tries) {
 static void hide(const struct sockaddr_un *address,
                  struct sockaddr_un *hidden) {
   *hidden = *address;
-  char *slash = strrchr(hidden->sun_path, '/');
-  char *name = slash != NULL ? slash + 1 : hidden->sun_path;
-  name[0] = name[0] == '.' ? '_' : '.';
+  hidden->sun_path[strlen(hidden->sun_path) - 1] = '~';
 }
 
 /* Bound and listening under one name, then given the other: who finds the file
