@@ -179,6 +179,14 @@ tide_health *tide_http_health(tide_http *http) {
   return http->health;
 }
 
+bool tide_http_has_listener(const tide_http *http,
+                            const tide_listener *listener) {
+  const tide_listener *at = http->listeners;
+  while (at != NULL && at != listener)
+    at = at->next;
+  return at != NULL;
+}
+
 void tide_http_get_stats(const tide_http *http, tide_http_stats *out) {
   *out = http->stats;
   out->connections = 0;

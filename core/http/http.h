@@ -350,5 +350,9 @@ typedef struct tide_http_stats {
 } tide_http_stats;
 
 void tide_http_get_stats(const tide_http *http, tide_http_stats *out);
+/* Whether this points at one of the room's; of another, it may point nowhere.
+ */
+bool tide_http_has_listener(const tide_http *http,
+                            const tide_listener *listener);
 
 #endif

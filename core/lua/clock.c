@@ -31,6 +31,7 @@ struct slab {
 };
 
 static slab *check_slab(lua_State *L) {
+  tide_lua_host(L); /* there is one */
   return lua_touserdata(L, lua_upvalueindex(2));
 }
 
@@ -211,7 +212,7 @@ void tide_lua_open_clock(lua_State *L, tide_host *host) {
       {"advance", advance}, {NULL, NULL},
   };
   lua_newtable(L);
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   push_slab(L, host);
   luaL_setfuncs(L, functions, 2);
 }

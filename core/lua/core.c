@@ -1,13 +1,18 @@
 /* core.c: the table `moontide.core`, and how a Lua state gets its host. */
+#include <assert.h>
 #include <lualib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "http.h"
 #include "lua.h"
+#include "task.h"
 
-/* Where a state's host is found; the address is the key. */
+/* Where a state's host is found, by itself and as functions have it; the
+ * addresses are the keys. */
 static const char host_key;
+static const char ghost_key;
 
 tide_host *tide_host__of(lua_State *L) {
   tide_host *host;
@@ -17,12 +22,33 @@ tide_host *tide_host__of(lua_State *L) {
   return host;
 }
 
+/* What functions carry instead of the host: those that a Lua state of the
+ * caller's keeps find it empty once the host has gone. */
+static void make_ghost(lua_State *L, tide_host *host) {
+  tide_host **ghost = lua_newuserdatauv(L, sizeof(tide_host *), 0);
+  *ghost = host;
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &ghost_key);
+}
+
+void tide_lua_push_host(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &ghost_key);
+}
+
+static void empty_ghost(lua_State *L) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &ghost_key) == LUA_TUSERDATA)
+    *(tide_host **)lua_touserdata(L, -1) = NULL;
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &ghost_key);
+  lua_pop(L, 1);
+}
+
 void tide_lua_newlib(lua_State *L, tide_host *host, const luaL_Reg *functions) {
   int count = 0;
+  assert(tide_host__of(L) == host);
   while (functions[count].name != NULL)
     count++;
   lua_createtable(L, 0, count + 8); /* and a constant or two */
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   luaL_setfuncs(L, functions, 1);
 }
 
@@ -116,6 +142,7 @@ static int setup(lua_State *L) {
   }
   lua_pushlightuserdata(L, host);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
+  make_ghost(L, host);
   tide_lua_open_loader(L, host);
   lua_getglobal(L, "require");
   lua_pushliteral(L, "moontide.boot");
@@ -182,4 +209,9 @@ void tide_lua_detach(tide_host *host) {
     lua_pop(L, 1);
   lua_pushnil(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
+  empty_ghost(L);
+  if (host->sched != NULL)
+    host->sched->host = NULL;
+  if (host->http_bridge != NULL)
+    host->http_bridge->host = NULL;
 }

@@ -316,7 +316,7 @@ static int add_check(lua_State *L) {
   lua_setfield(L, -2, "critical");
   set_count(L, "failures", check->failures);
   set_count(L, "successes", check->successes);
-  lua_pushlightuserdata(L, call->host);
+  tide_lua_push_host(L);
   *(tide_check_spec *)lua_newuserdatauv(L, sizeof *check, 0) = *check;
   lua_pushcclosure(L, run_check, 2);
   lua_call(L, 3, 0);

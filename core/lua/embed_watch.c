@@ -172,6 +172,6 @@ int tide_get_info(tide_host *host, tide_info *out) {
 void tide_lua_add_events(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"moved", moved}, {"event", event}, {NULL, NULL}};
-  lua_pushlightuserdata(L, tide_lua_host(L));
+  tide_lua_push_host(L);
   luaL_setfuncs(L, functions, 1);
 }

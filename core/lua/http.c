@@ -221,11 +221,11 @@ void tide_lua_open_http(lua_State *L, tide_host *host) {
                             .bodies = LUA_NOREF,
                             .meta = LUA_NOREF};
   lua_newtable(L);
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   lua_pushvalue(L, -3);
   luaL_setfuncs(L, functions, 2);
-  tide_lua_open_listener(L, host, -2);
-  tide_lua_open_exchange(L, host, -2);
+  tide_lua_open_listener(L, -2);
+  tide_lua_open_exchange(L, -2);
   tide_lua_open_serve(L, host, -2);
   lua_remove(L, -2); /* the functions hold the bridge */
 }

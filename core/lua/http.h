@@ -70,9 +70,9 @@ void tide_lua_push_exchange(lua_State *L, const tide_lua_http *bridge,
 tide_exchange *tide_lua_find_exchange(lua_State *L);
 /* Each adds functions to the table on the top of the stack, with the host and
  * the bridge at `bridge` as upvalues. */
-void tide_lua_open_listener(lua_State *L, tide_host *host, int bridge);
-void tide_lua_open_exchange(lua_State *L, tide_host *host, int bridge);
-void tide_lua_open_answer(lua_State *L, tide_host *host, int bridge);
+void tide_lua_open_listener(lua_State *L, int bridge);
+void tide_lua_open_exchange(lua_State *L, int bridge);
+void tide_lua_open_answer(lua_State *L, int bridge);
 void tide_lua_open_serve(lua_State *L, tide_host *host, int bridge);
 
 /* Runs the handler of a request as far as it does not await. False: it is to be

@@ -316,7 +316,7 @@ static int head_sent(lua_State *L) {
   return 1;
 }
 
-void tide_lua_open_answer(lua_State *L, tide_host *host, int bridge) {
+void tide_lua_open_answer(lua_State *L, int bridge) {
   static const luaL_Reg functions[] = {
       {"reply", reply},
       {"text", text},
@@ -333,7 +333,7 @@ void tide_lua_open_answer(lua_State *L, tide_host *host, int bridge) {
       {NULL, NULL},
   };
   bridge = lua_absindex(L, bridge);
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   lua_pushvalue(L, bridge);
   luaL_setfuncs(L, functions, 2);
 }

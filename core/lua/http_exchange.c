@@ -312,7 +312,7 @@ static int may_upgrade(lua_State *L) {
   return 1;
 }
 
-static void make_metatable(lua_State *L, tide_host *host, int *meta) {
+static void make_metatable(lua_State *L, int *meta) {
   static const struct {
     const char *name;
     enum field field;
@@ -322,7 +322,7 @@ static void make_metatable(lua_State *L, tide_host *host, int *meta) {
                 {"version", VERSION}};
   luaL_newmetatable(L, META);
   tide_lua_keep(L, meta, -1);
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   lua_pushliteral(L, "params");
   lua_newtable(L); /* the members, which Lua adds its methods to */
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -345,17 +345,17 @@ static void make_metatable(lua_State *L, tide_host *host, int *meta) {
   lua_remove(L, -2);
 }
 
-void tide_lua_open_exchange(lua_State *L, tide_host *host, int bridge) {
+void tide_lua_open_exchange(lua_State *L, int bridge) {
   static const luaL_Reg functions[] = {
       {"is_over", is_over},         {"slot", slot_of}, {"header", header},
       {"header_at", header_at},     {"take", take},    {"read", read_raw},
       {"may_upgrade", may_upgrade}, {NULL, NULL},
   };
   bridge = lua_absindex(L, bridge);
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   lua_pushvalue(L, bridge);
   luaL_setfuncs(L, functions, 2);
-  tide_lua_open_answer(L, host, bridge);
-  make_metatable(L, host, &((tide_lua_http *)lua_touserdata(L, bridge))->meta);
+  tide_lua_open_answer(L, bridge);
+  make_metatable(L, &((tide_lua_http *)lua_touserdata(L, bridge))->meta);
   lua_setfield(L, -2, "members");
 }

@@ -4,10 +4,13 @@
 
 #include "http.h"
 
+/* One that a script has kept may be of a host that has gone. */
 static tide_listener *check_listener(lua_State *L) {
-  tide_lua_room(L);
-  luaL_checktype(L, 1, LUA_TLIGHTUSERDATA);
-  return lua_touserdata(L, 1);
+  const tide_http *http = tide_lua_room(L);
+  tide_listener *listener = lua_touserdata(L, 1);
+  luaL_argcheck(L, tide_http_has_listener(http, listener), 1,
+                "is no listener of this host");
+  return listener;
 }
 
 /* ---- options ---------------------------------------------------------------
@@ -305,7 +308,7 @@ static int address(lua_State *L) {
   return 2;
 }
 
-void tide_lua_open_listener(lua_State *L, tide_host *host, int bridge) {
+void tide_lua_open_listener(lua_State *L, int bridge) {
   static const luaL_Reg functions[] = {
       {"add", add},       {"configure", configure}, {"route", route},
       {"bind", bind_one}, {"listen", listen_one},   {"unbind", unbind},
@@ -314,7 +317,7 @@ void tide_lua_open_listener(lua_State *L, tide_host *host, int bridge) {
       {"report", report}, {"address", address},     {NULL, NULL},
   };
   bridge = lua_absindex(L, bridge);
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   lua_pushvalue(L, bridge);
   luaL_setfuncs(L, functions, 2);
 }

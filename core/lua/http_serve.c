@@ -221,7 +221,7 @@ void tide_lua_open_serve(lua_State *L, tide_host *host, int bridge) {
   lua_newtable(L);
   tide_lua_keep(L, &b->bodies, -1);
   lua_pop(L, 1);
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   lua_pushvalue(L, bridge);
   luaL_setfuncs(L, functions, 2);
 }

@@ -101,7 +101,7 @@ static int searcher(lua_State *L) {
   if (!in_library(name))
     return 0;
   if ((native = find_native(name)) != NULL) {
-    lua_pushlightuserdata(L, tide_lua_host(L));
+    tide_lua_push_host(L);
     lua_pushcclosure(L, native, 1);
     return 1;
   }
@@ -165,7 +165,7 @@ void tide_lua_close_loader(lua_State *L) {
   lua_pop(L, 1);
 }
 
-static void insert_searcher(lua_State *L, tide_host *host) {
+static void insert_searcher(lua_State *L) {
   lua_Integer i;
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "searchers");
@@ -173,7 +173,7 @@ static void insert_searcher(lua_State *L, tide_host *host) {
     lua_geti(L, -1, i);
     lua_seti(L, -2, i + 1);
   }
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   lua_pushstring(L, getenv("MOONTIDE_LUA_PATH"));
   lua_pushcclosure(L, searcher, 2);
   lua_seti(L, -2, 1);
@@ -183,10 +183,9 @@ static void insert_searcher(lua_State *L, tide_host *host) {
 /* ---- set-up ----------------------------------------------------------------
  */
 
-static void preload(lua_State *L, tide_host *host, const char *name,
-                    lua_CFunction open) {
+static void preload(lua_State *L, const char *name, lua_CFunction open) {
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-  lua_pushlightuserdata(L, host);
+  tide_lua_push_host(L);
   lua_pushcclosure(L, open, 1);
   lua_setfield(L, -2, name);
   lua_pop(L, 1);
@@ -206,6 +205,6 @@ static void warn_of_luv(lua_State *L, tide_host *host) {
 void tide_lua_open_loader(lua_State *L, tide_host *host) {
   if (!host->owns_lua)
     warn_of_luv(L, host);
-  insert_searcher(L, host);
-  preload(L, host, "luv", tide_lua_open_luv);
+  insert_searcher(L);
+  preload(L, "luv", tide_lua_open_luv);
 }

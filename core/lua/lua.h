@@ -1,8 +1,8 @@
 /* lua: what Lua sees of each room, one file a room, thin.
  *
  * Each tide_lua_open_X leaves one table on the stack, which becomes
- * `moontide.core`.X. The functions in it carry the host as a light userdata in
- * their first upvalue: tide_lua_host(L). They are for the Lua library; scripts
+ * `moontide.core`.X. The functions in it find the host by their first upvalue:
+ * tide_lua_host(L), which raises when it has gone. They are for the Lua library; scripts
  * do not see them, so they check what could crash and no more.
  */
 #ifndef TIDE_LUA_H
@@ -14,8 +14,14 @@
 #include "../host.h"
 
 static inline tide_host *tide_lua_host(lua_State *L) {
-  return lua_touserdata(L, lua_upvalueindex(1));
+  tide_host *host = *(tide_host **)lua_touserdata(L, lua_upvalueindex(1));
+  if (host == NULL)
+    luaL_error(L, "the host has ended");
+  return host;
 }
+
+/* Pushes what tide_lua_host finds in a function's first upvalue. */
+void tide_lua_push_host(lua_State *L);
 
 /* A Lua function kept in the registry; replaces the one in *slot with the value
  * at `index` (nil: none). */

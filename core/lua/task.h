@@ -166,7 +166,10 @@ typedef struct tide_sched {
 enum { UP_SCHED = 1, UP_LIVE, UP_THREADS, UP_POLICY, UP_TASK, UP_SCOPE };
 
 static inline tide_sched *tide_sched_of(lua_State *L) {
-  return lua_touserdata(L, lua_upvalueindex(UP_SCHED));
+  tide_sched *s = lua_touserdata(L, lua_upvalueindex(UP_SCHED));
+  if (s->host == NULL)
+    luaL_error(L, "the host has ended");
+  return s;
 }
 
 static inline double tide_sched_time(const tide_sched *s) {

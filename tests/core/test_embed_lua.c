@@ -138,6 +138,59 @@ static void the_arguments_of_a_given_state_stay_its_makers(void **state) {
   lua_close(L);
 }
 
+/* Calls whatever can be reached from a value, with several arguments: that it
+ * raises is well, that it reads what was freed the sanitizer sees. */
+static const char WALK[] =
+    "local seen, called = {}, 0\n"
+    "local function try(f, ...) called = called + 1 pcall(f, ...) end\n"
+    "local walk = {}\n"
+    "walk['function'] = function(f)\n"
+    "  try(f) try(f, 1) try(f, 'x', print) try(f, {}) try(f, function() end)\n"
+    "end\n"
+    "function walk.table(t)\n"
+    "  for k, v in next, t do\n"
+    "    local text = tostring(k)\n"
+    "    if not seen[v] and walk[type(v)] and not text:find '^__' then\n"
+    "      seen[v] = true walk[type(v)](v)\n"
+    "    end\n"
+    "  end\n"
+    "end\n"
+    "function walk.userdata(u)\n"
+    "  local meta = debug.getmetatable(u) or {}\n"
+    "  if meta.__index then for _, name in ipairs { 'cancel', 'wait', 'set',\n"
+    "    'name', 'state', 'spawn', 'await' } do\n"
+    "    try(function() return u[name] end) try(function() u[name](u) end)\n"
+    "  end end\n"
+    "end\n"
+    "walk.table(kept) walk.table(objects) walk.table(listener)\n"
+    "assert(called > 100, called)\n"
+    "local ok, why = coroutine.resume(waits)\n"
+    "assert(not ok and why:find 'the host has ended', why)\n"
+    "ok, why = pcall(kept.state)\n"
+    "assert(not ok and why:find 'the host has ended', why)\n";
+
+static void what_a_state_keeps_of_a_host_that_has_gone(void **state) {
+  lua_State *L = own_state();
+  tide_host *host = host_of(L, 0);
+  (void)state;
+  load(host, PLAIN "kept = tide\n"
+                   "listener = tide.http.listen { port = 0 }\n"
+                   "listener:get('/', function() return 'x' end)\n"
+                   "waits = coroutine.create(function() tide.sleep(1) end)\n"
+                   "tide.check('c', function() return true end)\n"
+                   "tide.spawn(function()\n"
+                   "  objects = { tide.spawn(function() tide.sleep(60) end),\n"
+                   "    tide.event('x'), tide.channel(1) }\n"
+                   "end)\n");
+  assert_int_equal(tide_start(host), 0);
+  step_until(host, TIDE_READY);
+  tide_free(host); /* with a task that sleeps */
+  run_lua(L, WALK);
+  run_lua(L, "kept, listener, objects, waits = nil collectgarbage() "
+             "collectgarbage()");
+  lua_close(L);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_state_is_usable_before_meanwhile_and_after),
@@ -146,6 +199,7 @@ int main(void) {
       cmocka_unit_test(require_finds_the_host_that_is_there),
       cmocka_unit_test(the_stack_is_as_it_was_after_errors),
       cmocka_unit_test(a_script_finds_its_arguments),
+      cmocka_unit_test(what_a_state_keeps_of_a_host_that_has_gone),
       cmocka_unit_test(the_arguments_of_a_given_state_stay_its_makers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
