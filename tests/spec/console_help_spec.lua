@@ -138,8 +138,11 @@ describe("an unknown name", function()
 
   it("may be anything", function()
     for _, name in ipairs { "1", "a b", "f()", "\"", "[[", "--", "\0", "\xff", "a..b", ":", ".", "a.",
-      ("x"):rep(10000), "guarded.x", "x.y.z" } do
+      ("x"):rep(200), "guarded.x", "x.y.z" } do
       assert.matches("^unknown name ", unknown(name))
     end
+    assert.equal("a text of 201 bytes is no name", unknown(("x"):rep(201)))
+    assert.equal("unknown name \"\\x1B[0m\\xFF\"; did you mean \"x\"?",
+      (unknown "\27[0m\xff"):gsub("; .*", "; did you mean \"x\"?"))
   end)
 end)

@@ -3,6 +3,7 @@ local arguments = require "moontide.console.arguments"
 local chain = require "moontide.console.chain"
 local docs = require "moontide.console.docs"
 local raw = require "moontide.console.raw"
+local scalars = require "moontide.console.printer.scalars"
 local tokens_of = require "moontide.console.tokens"
 
 local M = {}
@@ -94,9 +95,10 @@ end
 
 -- ---- inside of strings --------------------------------------------------------------------------
 
--- Whether a name can stand in the string as it is.
+-- Whether a name can stand in the string as it is, and be shown as it is.
 local function fits(name, quote)
-  return not name:find "[%c\\]" and not name:find(quote, 1, true)
+  return not name:find("\\", 1, true) and not name:find(quote, 1, true)
+    and scalars.clean(name) == name
 end
 
 -- The keys of a table: `jobs["`.

@@ -13,6 +13,8 @@ local M = {}
 
 local INTRO = "Type Lua, or one of these; help(\"NAME\") tells more, also of names like tide.spawn."
 local WIDTH = 80
+-- Longer texts are no names.
+local LONGEST = 200
 
 local function indented(text)
   return (("\n" .. text):gsub("\n([^\n])", "\n  %1"):sub(2))
@@ -153,12 +155,12 @@ local function candidates(env, name, steps)
   local parent = steps and #steps > 1
     and chain.resolve(env, table.move(steps, 1, #steps - 1, 1, {}))
   if not parent then
-    raw.each_global(env, function(other) names[#names + 1] = other end)
+    raw.each_global(env, function(other) names[#names + 1] = scalars.clean(other) end)
     table.sort(names)
     return names
   end
   local before = name:match "^(.*[.:])[%w_]*$" or ""
-  raw.each(parent.value, function(other) names[#names + 1] = before .. other end)
+  raw.each(parent.value, function(other) names[#names + 1] = scalars.clean(before .. other) end)
   for _, other in ipairs(parent.home and docs.names(parent.home) or {}) do
     names[#names + 1] = before .. other
   end
@@ -172,6 +174,7 @@ end
 ---@return string|nil
 ---@return string|nil message when nothing is: with the nearest name
 function M.of(env, name)
+  if #name > LONGEST then return nil, ("a text of %d bytes is no name"):format(#name) end
   name = name:match "^%s*(.-)%s*$"
   if name == "" then return M.overview() end
   local command = commands.find(name)
@@ -179,9 +182,10 @@ function M.of(env, name)
   if tokens_of.keywords[name] then return ("%s\n  a keyword of Lua"):format(name) end
   local steps = steps_of(name)
   local node = steps and chain.resolve(env, steps)
-  local text = node and of_node(name, node) or of_annotation(name)
+  local shown = scalars.clean(name)
+  local text = node and of_node(shown, node) or of_annotation(shown)
   if text then return text end
-  return nil, require("moontide.suggest").unknown("name", name, candidates(env, name, steps))
+  return nil, require("moontide.suggest").unknown("name", shown, candidates(env, name, steps))
 end
 
 -- What is known of a value that a name was evaluated to.
