@@ -53,16 +53,29 @@ local function hear(self, conn, line)
   if fn then fn(conn, message) end
 end
 
+local function take(self, conn, data)
+  conn.text = conn.text .. data
+  while true do
+    local line, rest = conn.text:match "^([^\n]*)\n(.*)$"
+    if not line then return end
+    conn.text = rest
+    hear(self, conn, line)
+  end
+end
+
+--- Reads requests; it does from the beginning, until `conn.pipe:read_stop()`.
+function Conn:listen()
+  self.pipe:read_start(function(_, data)
+    if not data then return self:close() end
+    take(self.host, self, data)
+  end)
+end
+
 local function accept(self)
-  local conn = setmetatable({ pipe = uv.new_pipe(false), text = "" }, Conn)
+  local conn = setmetatable({ pipe = uv.new_pipe(false), text = "", host = self }, Conn)
   self.server:accept(conn.pipe)
   self.conns[#self.conns + 1] = conn
-  conn.pipe:read_start(function(_, data)
-    if not data then return conn:close() end
-    conn.text = conn.text .. data
-    for line in conn.text:gmatch "([^\n]*)\n" do hear(self, conn, line) end
-    conn.text = conn.text:match "([^\n]*)$"
-  end)
+  conn:listen()
 end
 
 --- Listens as a host of this name.

@@ -73,7 +73,10 @@ local function printer(as_json)
     local text
     if message.event == "log" then
       text = as_json and json.encode(message.record) .. "\n" or M.line(message.record)
-    elseif message.event == "report" and not as_json then
+    elseif message.event == "missed" then
+    remote.complain(("%d records were missed: they came faster than they are read"):format(
+      message.records))
+  elseif message.event == "report" and not as_json then
       text = show.line(message.text or "")
       state.reported = true
     end
