@@ -107,7 +107,7 @@ local observed = false
 function M.observe()
   if observed then return end
   observed = true
-  require("moontide.pipeline.record").observe(function(what, ...)
+  require("moontide.pipeline.observers").add(function(what, ...)
     if TOLD[what] then embed.event(what, ...) end
   end)
   require("moontide.states").on_state(function(from, to, reason)

@@ -144,6 +144,15 @@ describe("drain { reason = ... }", function()
     assert.same({}, steer.audited)
   end)
 
+  it("is refused where one may only look", function()
+    app(function() end)
+    steer.session.policy = "inspect"
+    assert.matches("the policy is inspect", steer:refused("drain", { reason = "deploy" }))
+    assert.matches("^dry run", steer:run("drain", { dry = true }).text)
+    assert.equal("ready", life.state)
+    assert.same({}, steer.audited)
+  end)
+
   it("answers the request of a client in the same words", function()
     app(function() end)
     local got = {}

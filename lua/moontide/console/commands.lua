@@ -63,7 +63,8 @@ M.list = {
     "shows the calls of a function, or of a task, phase or check as it moves"),
   command("watch", "watch(\"expression\", \"500ms\", 10)", "eval", of("watch", "watch"),
     "evaluates an expression again and again and shows when it changes"),
-  command("drain", "drain { dry = true } or drain { reason = \"...\" }", "eval",
+  -- Only to look is for everybody; the rest it refuses itself.
+  command("drain", "drain { dry = true } or drain { reason = \"...\" }", "inspect",
     of("steer", "drain"),
     "shows what a shutdown by the pipeline would do, or begins it"),
   command("retry", "retry(\"check\", \"reason\")", "eval", of("steer", "retry"),

@@ -58,6 +58,9 @@ local function drain(session, opts)
     local plan = plans.make()
     return result_of { text = plans.text(plan), plan = plan, started = false }
   end
+  if session.policy ~= "eval" then
+    error("drain: the policy is inspect, so that it can only be looked at: drain { dry = true }", 0)
+  end
   local reason = intervention.reason(opts.reason, DRAIN)
   local said = start_drain(session, reason)
   local plan = plans.make()

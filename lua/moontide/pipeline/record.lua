@@ -9,34 +9,10 @@ local write = core.log.write
 
 local M = {}
 
----@alias moontide.record.Observer fun(what: string, pipeline: string|nil, phase: string|nil,
----task: string|nil, outcome: string|nil, ms: integer|nil)
-
---- Tells who has asked for it, by `observe`, what begins and ends: phases, tasks, checks. False
---- while nobody has, so that it costs nobody a call.
----@type false|moontide.record.Observer
+--- Tells who has asked for it (`observers`) what begins and ends. False while nobody has, so that
+--- it costs nobody a call.
+---@type false|moontide.pipeline.Observer
 M.observer = false
-
-local observers = {}
-
-local function tell(...)
-  for _, fn in ipairs(table.move(observers, 1, #observers, 1, {})) do fn(...) end
-end
-
---- Calls `fn` for what begins and ends: "phase_began", "phase_ended", "task_began", "task_ended",
---- "check" (with its result as the outcome). It must neither raise nor await.
----@param fn moontide.record.Observer
----@return fun() unsubscribe
-function M.observe(fn)
-  observers[#observers + 1] = fn
-  M.observer = tell
-  return function()
-    for i, other in ipairs(observers) do
-      if other == fn then table.remove(observers, i) break end
-    end
-    M.observer = #observers > 0 and tell
-  end
-end
 
 local DEBUG, INFO, WARN, ERROR = 0, 1, 2, 3
 local function milliseconds(item)

@@ -1,7 +1,7 @@
 --- What happens in the lifecycle, told to a session: moves of the state, phases, tasks of the
 --- pipelines, results of checks.
 
-local record = require "moontide.pipeline.record"
+local observers = require "moontide.pipeline.observers"
 local states = require "moontide.states"
 
 local M = {}
@@ -43,7 +43,7 @@ function M.start(fields)
   local self = setmetatable(fields, EventTrace)
   self.on = true
   self.ends = {
-    record.observe(function(what, pipeline, phase, name, outcome, ms)
+    observers.add(function(what, pipeline, phase, name, outcome, ms)
       local text = TEXTS[what]
       if text and self.fits(what, phase, name) then
         tell(self, text(pipeline, phase, name, outcome, ms))
