@@ -114,13 +114,19 @@ static int set_up(tide_host *host, proxy *proxy, const char *script) {
 
 /* ---- the loop ---- */
 
+/* Of two timeouts, of which -1 is none. */
+static int sooner(int a, int b) {
+  return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static int run(tide_host *host, proxy *proxy, int epoll) {
   struct epoll_event events[EVENTS];
   struct epoll_event of_host = {.events = EPOLLIN, .data.ptr = NULL};
   if (epoll_ctl(epoll, EPOLL_CTL_ADD, tide_fd(host), &of_host) != 0)
     return -errno;
   while (tide_dispatch(host) != TIDE_IS_STOPPED) {
-    int count = epoll_wait(epoll, events, EVENTS, tide_timeout(host));
+    int count = epoll_wait(epoll, events, EVENTS,
+                           sooner(tide_timeout(host), proxy_timeout(proxy)));
     if (count < 0 && errno != EINTR)
       return -errno;
     for (int i = 0; i < count; i++)

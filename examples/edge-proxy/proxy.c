@@ -1,5 +1,10 @@
 /* proxy.c: forwarding. An end of a connection reads only while the other one
- * has room, so a slow side holds up the fast one and not the memory. */
+ * has room, so a slow side holds up the fast one and not the memory.
+ *
+ * A connection takes two descriptors. The second one is had before the first
+ * one is accepted, so nobody is taken out of a queue only to be refused. When
+ * there is none left, ports are not listened to for a while: epoll would report
+ * them again and again, for as long as somebody waits there. */
 #include "proxy.h"
 
 #include <arpa/inet.h>
@@ -9,9 +14,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ROOM = 16384, BACKLOG = 512 };
+enum { ROOM = 16384, BACKLOG = 512, PAUSE_MS = 100 };
 
 /* What an event is about; the first member of ports and ends. */
 typedef struct watched {
@@ -52,8 +58,52 @@ struct proxy {
   port *ports;
   port *closed;
   link_t *links;
-  link_t *dead; /* an event of the same batch may still name them */
+  link_t *dead;      /* an event of the same batch may still name them */
+  int spare;         /* for the target of the next connection; -1: none */
+  int64_t resume_at; /* ms; 0: ports are listened to */
 };
+
+/* ---- descriptors -----------------------------------------------------------
+ */
+
+static int64_t now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void listen_to_ports(proxy *proxy, uint32_t interest) {
+  for (port *port = proxy->ports; port != NULL; port = port->next) {
+    struct epoll_event event = {.events = interest, .data.ptr = port};
+    epoll_ctl(proxy->epoll, EPOLL_CTL_MOD, port->fd, &event);
+  }
+}
+
+static void pause_ports(proxy *proxy) {
+  if (proxy->resume_at == 0)
+    listen_to_ports(proxy, 0);
+  proxy->resume_at = now_ms() + PAUSE_MS;
+}
+
+static void resume_ports(proxy *proxy) {
+  if (proxy->resume_at != 0)
+    listen_to_ports(proxy, EPOLLIN);
+  proxy->resume_at = 0;
+}
+
+static bool have_spare(proxy *proxy) {
+  if (proxy->spare < 0)
+    proxy->spare =
+        socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  return proxy->spare >= 0;
+}
+
+/* Errors of accept(2) that are the connection's, and say nothing of the next
+ * one; of the others but EAGAIN, it will be the same for a while. */
+static bool may_try_again(int error) {
+  return error == ECONNABORTED || error == EINTR || error == EPROTO ||
+         error == EPERM;
+}
 
 /* ---- connections -----------------------------------------------------------
  */
@@ -72,9 +122,19 @@ static void close_link(proxy *proxy, link_t *link) {
   link->next = proxy->dead;
   proxy->dead = link;
   proxy->hooks.end(proxy->hooks.arg);
+  resume_ports(proxy); /* there are two descriptors again */
+}
+
+int proxy_timeout(const proxy *proxy) {
+  int64_t left = proxy->resume_at - now_ms();
+  if (proxy->resume_at == 0)
+    return -1;
+  return left > 0 ? (int)left : 0;
 }
 
 void proxy_collect(proxy *proxy) {
+  if (proxy->resume_at != 0 && now_ms() >= proxy->resume_at)
+    resume_ports(proxy); /* somebody else may have let go of some */
   while (proxy->dead != NULL) {
     link_t *link = proxy->dead;
     proxy->dead = link->next;
@@ -193,15 +253,15 @@ static link_t *new_link(proxy *proxy, int client, int target) {
 
 /* Begins to forward a client; false: it was closed. */
 static bool forward(proxy *proxy, const port *port, int client) {
-  int target = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int target = proxy->spare;
   link_t *link = NULL;
-  if (target >= 0 && (connect(target, (const struct sockaddr *)&port->target,
-                              sizeof port->target) == 0 ||
-                      errno == EINPROGRESS))
+  proxy->spare = -1;
+  if (connect(target, (const struct sockaddr *)&port->target,
+              sizeof port->target) == 0 ||
+      errno == EINPROGRESS)
     link = new_link(proxy, client, target);
   if (link == NULL) {
-    if (target >= 0)
-      close(target);
+    close(target);
     close(client);
     return false;
   }
@@ -216,12 +276,26 @@ static bool forward(proxy *proxy, const port *port, int client) {
 
 /* ---- ports ---- */
 
+/* The next client of a port's queue; -1: none, or none can be taken now. */
+static int accept_one(proxy *proxy, const port *port) {
+  int client;
+  do {
+    if (!have_spare(proxy)) {
+      pause_ports(proxy);
+      return -1;
+    }
+    client = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  } while (client < 0 && may_try_again(errno));
+  if (client < 0 && errno != EAGAIN)
+    pause_ports(proxy);
+  return client;
+}
+
 static void on_port(proxy *proxy, watched *watched, uint32_t events) {
   port *port = (struct port *)watched;
   int client;
   (void)events;
-  while (port->fd >= 0 && (client = accept4(port->fd, NULL, NULL,
-                                            SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+  while (port->fd >= 0 && (client = accept_one(proxy, port)) >= 0)
     if (!proxy->hooks.begin(proxy->hooks.arg))
       close(client);
     else if (!forward(proxy, port, client))
@@ -272,7 +346,7 @@ static int open_port(proxy *proxy, uint16_t number,
   opened->target = *target;
   opened->wanted = true;
   opened->fd = fd;
-  if (!add(proxy, &opened->watched, fd, EPOLLIN)) {
+  if (!add(proxy, &opened->watched, fd, proxy->resume_at == 0 ? EPOLLIN : 0)) {
     error = errno;
     goto fail;
   }
@@ -304,6 +378,7 @@ proxy *proxy_new(int epoll, const proxy_hooks *hooks) {
   if (made == NULL)
     return NULL;
   made->epoll = epoll;
+  made->spare = -1;
   made->hooks = *hooks;
   return made;
 }
@@ -348,6 +423,8 @@ void proxy_free(proxy *proxy) {
   proxy_close_ports(proxy);
   proxy_cut(proxy);
   proxy_collect(proxy);
+  if (proxy->spare >= 0)
+    close(proxy->spare);
   free(proxy);
 }
 

@@ -36,7 +36,10 @@ void proxy_free(proxy *proxy);
 /* Takes up an event: `data` is epoll's, which holds a pointer of the proxy's.
  */
 void proxy_event(proxy *proxy, void *data, uint32_t events);
-/* Frees what has ended, once all events of a batch were taken up. */
+/* Frees what has ended, once all events of a batch were taken up, and after a
+ * wait of proxy_timeout. */
 void proxy_collect(proxy *proxy);
+/* For how long to wait for events at most: milliseconds, -1: for ever. */
+int proxy_timeout(const proxy *proxy);
 
 #endif

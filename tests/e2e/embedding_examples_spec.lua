@@ -3,6 +3,7 @@
 local http = require "support.http_client"
 local loop = require "support.loop"
 local proc = require "support.process"
+local usage = require "support.usage"
 
 local build = os.getenv "MOONTIDE_BUILD"
 local examples = os.getenv "MOONTIDE_SOURCE" .. "/examples/"
@@ -75,11 +76,20 @@ describe("examples/edge-proxy", function()
     return line
   end
 
-  local function start(routes)
+  -- With a limit on descriptors, if one is given.
+  local function start(routes, descriptors)
     local path = proc.temp_dir() .. "/routes.lua"
+    local program = built "edge-proxy"
     proc.write_file(path, routes)
+    if descriptors then
+      local limited = proc.temp_dir() .. "/limited"
+      proc.write_file(limited, ("#!/bin/sh\nulimit -n %d\nexec %s \"$@\"\n"):format(descriptors,
+        program))
+      os.execute("chmod +x " .. limited)
+      program = limited
+    end
     local app = proc.start {
-      program = built "edge-proxy", argv = { examples .. "edge-proxy/app.lua" }, manage = false,
+      program = program, argv = { examples .. "edge-proxy/app.lua" }, manage = false,
       env = { ROUTES = path },
     }
     app:wait_log { msg = "ready" }
@@ -110,6 +120,41 @@ describe("examples/edge-proxy", function()
     assert.is_nil(app.exited_at)
     first:close()
     second:close()
+    assert.equal(0, (app:wait()))
+  end)
+
+  it("lets clients wait when it has no descriptor left, and does not spin", function()
+    local a, port = backend "a", proc.free_port()
+    local app = start(("return { [%d] = '127.0.0.1:%d' }"):format(port, a.port), 40)
+    local served, waiting = {}, {}
+    for i = 1, 24 do
+      waiting[i] = assert(http.connect(port)) -- by the kernel, at least
+      waiting[i]:send(("%d\n"):format(i))
+    end
+    local function sort_out()
+      for i, conn in pairs(waiting) do
+        assert.is_nil(conn.closed, "nobody is closed")
+        if conn.buffer ~= "" then
+          assert.equal(("a %d\n"):format(i), conn.buffer)
+          served[#served + 1], waiting[i] = conn, nil
+        end
+      end
+    end
+    loop.wait(function() sort_out() return #served > 4 end, 10, "some that are served")
+    loop.turn_for(0.3) -- those that can be
+    sort_out()
+    assert.is_true(#served < 20, "not all of them")
+    -- Ten looks a second; the bound is for a machine that is busy. It was 1.
+    assert.is_true(usage.cpu_share(app.pid, 1) < 0.2)
+
+    loop.wait(function()
+      for _, conn in ipairs(served) do conn:close() end
+      served = {}
+      sort_out()
+      return next(waiting) == nil
+    end, 10, "all that are served, one after another")
+    app:signal "TERM"
+    for _, conn in ipairs(served) do conn:close() end
     assert.equal(0, (app:wait()))
   end)
 end)
