@@ -21,6 +21,7 @@ parts=(
   "log|unread_pipe.lua|ROUNDS|5|1|a log that nobody reads"
   "order|order.lua||||ordering 10,000 phases"
   "tasks|tasks.lua||||10,000 tasks"
+  "look|look.lua|ROUNDS|30|3|looking into a process with 10,000 and 200,000 tasks"
   "interrupt|interrupt_cost.lua|ROUNDS|60|3|what interrupting costs Lua"
   "embed|embed.lua|TOOLS ROUNDS|40|3|the host in a program of one's own"
   "runaway|runaway.lua|ROUNDS|40|3|Lua that spins, from its deadline to its end"

@@ -77,6 +77,25 @@ local function tasks_awaiting(await, gate)
   end
 end
 
+--- The end of tasks that sleep, by one cancellation of their scope.
+local function cancelling()
+  local scope = task.new_scope("bench")
+  for _ = 1, COUNT do
+    scope:start({}, task.sleep, 100)
+  end
+  repeat
+    core.host.wake()
+    core.host.turn(false)
+  until task.counts().ready == 0
+  local from = os.clock()
+  scope:cancel("enough")
+  repeat
+    core.host.wake()
+    core.host.turn(false)
+  until scope:count() == 0
+  return os.clock() - from
+end
+
 local cases = {
   turn = { "its turn", tasks_awaiting(function() task.sleep(0) end) },
   event = { "an event", tasks_awaiting(function(e) e:wait() end, task.event) },
@@ -153,3 +172,9 @@ for _, key in ipairs { "turn", "event" } do
   cold(cases[key][1], key)
 end
 cold("in a phase", "phase")
+
+local cancelled = {}
+for i = 1, ROUNDS do
+  cancelled[i] = cancelling()
+end
+print(("%d tasks cancelled %33.2f ms"):format(COUNT, median(cancelled) * 1e3))

@@ -1,4 +1,5 @@
--- tasks() shows the tree of all live tasks, whatever scope they are in, and no more rows than asked.
+-- tasks() shows the tree of all live tasks, whatever scope they are in, and no more rows than
+-- asked.
 local inspecting = require "support.inspecting"
 local lifecycle = require "support.lifecycle"
 

@@ -70,7 +70,7 @@ describe("where(id)", function()
     local id = id_of "outer"
     t:cancel "no longer wanted"
     life:advance(1)
-    assert.equal(("no task has the number %d: it has ended, cancelled (cancelled: no longer wanted)")
+    assert.equal(("no task has the number %d: it has ended, cancelled (no longer wanted)")
       :format(id), inspecting.refused(life, "where", id))
   end)
 

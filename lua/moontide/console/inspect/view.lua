@@ -21,14 +21,19 @@ local function clean(cell)
   return (text.repair(tostring(cell)):gsub("%c", "?"))
 end
 
---- A text that is at most `width` characters long.
+--- A text that is at most `width` characters long, and how long it is.
 ---@param cell any
 ---@param width integer
 ---@return string
+---@return integer
 function M.cut(cell, width)
-  local shown = clean(cell)
-  if utf8.len(shown) <= width then return shown end
-  return shown:sub(1, utf8.offset(shown, width) - 1) .. "…"
+  local shown = type(cell) == "string" and cell or tostring(cell)
+  -- Most are short and plain, and there are thousands in a table.
+  if #shown <= width and not shown:find "[%c\128-\255]" then return shown, #shown end
+  shown = clean(shown)
+  local length = utf8.len(shown)
+  if length <= width then return shown, length end
+  return shown:sub(1, utf8.offset(shown, width) - 1) .. "…", width
 end
 
 --- A text as lines of at most `width` characters, broken between words where that can be.
@@ -49,9 +54,29 @@ function M.wrap(line, width, most)
   return lines
 end
 
-local function padded(cell, width, right)
-  local space = (" "):rep(width - utf8.len(cell))
+local function padded(cell, missing, right)
+  if missing <= 0 then return cell end
+  local space = (" "):rep(missing)
   return right and space .. cell or cell .. space
+end
+
+local function trimmed(line)
+  local last = #line
+  while line:byte(last) == 32 do last = last - 1 end
+  return line:sub(1, last)
+end
+
+-- The texts of a row, with their lengths; the columns become as wide as they are.
+local function cells_of(row, count, widths)
+  local cells, lengths = {}, {}
+  for i = 1, count do
+    local length
+    cells[i], length = M.cut(row[i] or "-", WIDEST)
+    lengths[i] = length
+    if length > widths[i] then widths[i] = length end
+  end
+  cells.lengths = lengths
+  return cells
 end
 
 --- Rows as text, in columns as wide as what stands in them.
@@ -59,23 +84,17 @@ end
 ---@param rows any[][] false and nil are "-"
 ---@return string text without a newline at its end
 function M.columns(head, rows)
-  local lines, widths, right = { {} }, {}, {}
+  local widths, right, names = {}, {}, {}
   for i, name in ipairs(head) do
     right[i] = name:sub(1, 1) == ">"
-    lines[1][i] = right[i] and name:sub(2) or name
-    widths[i] = #lines[1][i]
+    names[i] = right[i] and name:sub(2) or name
+    widths[i] = #names[i]
   end
-  for _, row in ipairs(rows) do
-    local cells = {}
-    for i = 1, #head do
-      cells[i] = M.cut(row[i] or "-", WIDEST)
-      widths[i] = math.max(widths[i], utf8.len(cells[i]))
-    end
-    lines[#lines + 1] = cells
-  end
+  local lines = { cells_of(names, #head, widths) }
+  for _, row in ipairs(rows) do lines[#lines + 1] = cells_of(row, #head, widths) end
   for n, cells in ipairs(lines) do
-    for i = 1, #head do cells[i] = padded(cells[i], widths[i], right[i]) end
-    lines[n] = table.concat(cells, "  "):gsub("%s+$", "")
+    for i = 1, #head do cells[i] = padded(cells[i], widths[i] - cells.lengths[i], right[i]) end
+    lines[n] = trimmed(table.concat(cells, "  "))
   end
   return table.concat(lines, "\n")
 end

@@ -41,8 +41,8 @@ local function ended_text(id)
   local ended = package.loaded["moontide.task.ended"]
   for _, entry in ipairs(ended and ended.list() or {}) do
     if entry.id == id then
-      return (": it has ended, %s%s"):format(entry.outcome,
-        entry.error and " (" .. entry.error .. ")" or "")
+      local why = entry.error and entry.error:gsub("^cancelled: ", "")
+      return (": it has ended, %s%s"):format(entry.outcome, why and " (" .. why .. ")" or "")
     end
   end
 end
