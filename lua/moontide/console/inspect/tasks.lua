@@ -80,14 +80,17 @@ local function add_scope(rows, scope, depth, quota)
   return added
 end
 
--- Each scope has its share, so that one with thousands does not hide the others.
-local function share(scopes, max)
+-- The rows of each scope. Each has its share, so that one with thousands does not hide the others;
+-- what the small ones leave, or have lost meanwhile, is the larger ones'.
+local function collect(scopes, max)
   local by_size = table.move(scopes, 1, #scopes, 1, {})
   table.sort(by_size, function(a, b) return a.live < b.live end)
   local left = max
   for i, entry in ipairs(by_size) do
-    entry.quota = math.min(entry.live, left // (#by_size - i + 1))
-    left = left - entry.quota
+    walk.breathe()
+    entry.rows = {}
+    local quota = left // (#by_size - i + 1)
+    if quota > 0 then left = left - add_scope(entry.rows, entry.scope, 0, quota) end
   end
 end
 
@@ -119,12 +122,11 @@ end
 
 local function tree(max)
   local scopes, total = survey()
-  share(scopes, max)
+  collect(scopes, max)
   local rows, list = {}, {}
   for i, entry in ipairs(scopes) do
-    walk.breathe()
-    local shown = entry.quota > 0 and add_scope(rows, entry.scope, 0, entry.quota) or 0
-    list[i] = { name = entry.name, tasks = entry.live, shown = shown }
+    table.move(entry.rows, 1, #entry.rows, #rows + 1, rows)
+    list[i] = { name = entry.name, tasks = entry.live, shown = #entry.rows }
   end
   return rows, list, total
 end
