@@ -60,7 +60,7 @@ M.list = {
   command("sessions", "sessions()", "inspect", of("about", "sessions"),
     "who else looks in"),
   command("trace", "trace(\"module.fn\", { max = 20, per = \"1s\" })", "eval", of("trace", "trace"),
-    "shows the calls of a function, or of a task, phase or check as it moves"),
+    "shows the calls of a function, or a phase, task or check as it moves"),
   command("watch", "watch(\"expression\", \"500ms\", 10)", "eval", of("watch", "watch"),
     "evaluates an expression again and again and shows when it changes"),
   -- Only to look is for everybody; the rest it refuses itself.

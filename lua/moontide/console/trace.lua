@@ -1,5 +1,5 @@
 --- `trace(target, { max = 20, per = "1s" })`: shows the calls of a function, or what happens to a
---- phase, a task of a pipeline or a check, as events of the session. The limit is no choice: what
+--- phase, a task or a check, as events of the session. The limit is no choice: what
 --- is traced may be called a million times a second. A trace ends with its session.
 
 local duration = require "moontide.duration"
@@ -11,6 +11,8 @@ local view = require "moontide.console.inspect.view"
 local M = {}
 
 local CALL = "trace(\"app.query\", { max = 20, per = \"1s\" })"
+local WANTED = "\"module.function\", a table and a key, the name of a phase, task or check, "
+  .. "\"task NAME\", or \"lifecycle\", \"checks\" or \"tasks\" for all of them"
 local OPTIONS = { "max", "per" }
 local MOST, SHORTEST, LONGEST, TRACES = 1000, 0.1, 3600, 16
 
@@ -63,8 +65,8 @@ local function target_of(session, target, key)
     if key == nil then refuse("a table and a key of it are wanted: trace(app, \"query\", ...)") end
     return targets.field(target, key, table_name(target))
   elseif type(target) ~= "string" or target == "" then
-    refuse("\"module.function\", a table and a key, or the name of a phase, task or check is "
-      .. "wanted, not a %s: %s", target == "" and "text without a name" or type(target), CALL)
+    refuse("%s is wanted, not a %s: %s", WANTED, target == "" and "text without a name"
+      or type(target), CALL)
   end
   local happening, names = targets.happening(target)
   local field = not happening and targets.path(target, session:environment())
@@ -110,7 +112,7 @@ local function listed(list)
     rows[i] = { target = label, max = limit.max, per = limit.per, limit = limit:text() }
   end
   return view.new(rows, function(data)
-    if #data == 0 then return "nothing is traced: " .. CALL end
+    if #data == 0 then return ("nothing is traced: %s; what: %s"):format(CALL, WANTED) end
     local cells = {}
     for i, row in ipairs(data) do cells[i] = { row.target, row.limit } end
     return view.columns({ "traced", "limit" }, cells)
@@ -141,7 +143,7 @@ local function start(session, target, key, opts)
     fields.owner, fields.key = field.owner, field.key
     list[label] = require("moontide.console.trace.call").start(fields)
   else
-    fields.fits = happening.fits
+    fields.fits, fields.of_tasks = happening.fits, happening.of_tasks
     list[label] = require("moontide.console.trace.events").start(fields)
   end
   local text = ("tracing %s, %s; trace(\"%s\", false) ends it"):format(label, fields.limit:text(),

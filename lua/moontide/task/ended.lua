@@ -73,11 +73,19 @@ local function is_alike(cancelled)
   return true
 end
 
+-- Who hears of each one at once.
+local listeners, tell = {}, false
+
+local function tell_all(t)
+  for _, fn in ipairs(table.move(listeners, 1, #listeners, 1, {})) do fn(t) end
+end
+
 --- A task ends; its function is still known.
 ---@param t moontide.Task
 function M.note(t)
   local opts, cancelled = t.opts, t.cancelled
   total = total + 1
+  if tell then tell(t) end
   if is_alike(cancelled) then return end
   local entry, started, ended_at = next_entry(), t.started_at, t.ended_at
   local name, site = opts and opts.name, opts and opts.site
@@ -128,6 +136,24 @@ end
 function M.unwatch()
   watchers = watchers - 1
   if watchers == 0 then mechanism.policy("ended", nil) end
+end
+
+--- Calls `fn` for each task that ends; it must neither raise nor await.
+---@param fn fun(t: moontide.Task)
+---@return fun() cancel
+function M.observe(fn)
+  listeners[#listeners + 1], tell = fn, tell_all
+  M.watch()
+  return function()
+    for i, other in ipairs(listeners) do
+      if other == fn then
+        table.remove(listeners, i)
+        M.unwatch()
+        break
+      end
+    end
+    tell = #listeners > 0 and tell_all
+  end
 end
 
 return M

@@ -1,6 +1,7 @@
 --- What happens in the lifecycle, told to a session: moves of the state, phases, tasks of the
---- pipelines, results of checks.
+--- pipelines, results of checks; and the ends of all other tasks.
 
+local ended = require "moontide.task.ended"
 local observers = require "moontide.pipeline.observers"
 local states = require "moontide.states"
 
@@ -35,25 +36,43 @@ local function tell(self, text)
   if self.limit:admit() then pcall(self.tell, text) end
 end
 
+local function milliseconds(t)
+  return t.started_at and math.floor((t.ended_at - t.started_at) * 1000 + 0.5) or 0
+end
+
+-- Tasks of the pipelines are told of as such, the console's own are no news.
+local function tell_task(self, t)
+  local kind = t.kind
+  if kind == "console" or kind == "phase task" then return end
+  local opts, site = t.opts, t:site()
+  local name = opts and opts.name
+  if not self.fits("task", site, name) then return end
+  tell(self, ("task %s (%s) %s  %d ms"):format(name or "without a name", site, t.outcome,
+    milliseconds(t)))
+end
+
+local function watch_lifecycle(self)
+  return observers.add(function(what, pipeline, phase, name, outcome, ms)
+    if not self.fits(what, phase, name) then return end
+    tell(self, TEXTS[what](pipeline, phase, name, outcome, ms))
+  end), states.on_state(function(from, to, reason)
+    if not self.fits("state") then return end
+    tell(self, ("state %s -> %s%s"):format(from, to, reason and ": " .. tostring(reason) or ""))
+  end)
+end
+
 --- Begins to tell.
 ---@param fields { label: string, limit: moontide.console.Limit, tell: fun(text: string),
---- fits: fun(what: string, phase: string|nil, name: string|nil): boolean }
+--- of_tasks: boolean|nil, fits: fun(what: string, phase: string|nil, name: string|nil): boolean }
 ---@return moontide.console.EventTrace
 function M.start(fields)
   local self = setmetatable(fields, EventTrace)
   self.on = true
-  self.ends = {
-    observers.add(function(what, pipeline, phase, name, outcome, ms)
-      local text = TEXTS[what]
-      if text and self.fits(what, phase, name) then
-        tell(self, text(pipeline, phase, name, outcome, ms))
-      end
-    end),
-    states.on_state(function(from, to, reason)
-      if not self.fits("state") then return end
-      tell(self, ("state %s -> %s%s"):format(from, to, reason and ": " .. tostring(reason) or ""))
-    end),
-  }
+  if self.of_tasks then
+    self.ends = { ended.observe(function(t) pcall(tell_task, self, t) end) }
+  else
+    self.ends = { watch_lifecycle(self) }
+  end
   return self
 end
 

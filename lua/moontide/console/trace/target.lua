@@ -1,5 +1,5 @@
 --- What a text names that is to be traced: the function in a field, found without running any code,
---- or a phase, a task of a pipeline or a check.
+--- or a phase, a task or a check.
 
 local suggest = require "moontide.suggest"
 
@@ -95,19 +95,24 @@ end
 
 ---@class moontide.console.Happening what of the lifecycle is told
 ---@field label string
----@field fits fun(what: string, phase: string|nil, name: string|nil): boolean
+---@field of_tasks boolean|nil tasks that are no pipeline's: told of with their site for the phase
+---@field fits fun(what: string, phase: string|nil, name: string|nil): boolean of "state",
+--- "phase_began", ..., "check"; or of "task"
 
 local function checks()
   local room = package.loaded["moontide.readiness"]
   return room and room.all() or {}
 end
 
-local function all_of_lifecycle(what)
-  return what ~= "check"
-end
+-- Names for more than one thing.
+local GROUPS = {
+  lifecycle = function(what) return what ~= "check" end,
+  checks = function(what) return what == "check" end,
+  tasks = function() return true end,
+}
 
 local function names_of_lifecycle()
-  local names, seen = { "lifecycle", "checks" }, {}
+  local names, seen = { "lifecycle", "checks", "tasks" }, {}
   local function add(name)
     if not seen[name] then seen[name], names[#names + 1] = true, name end
   end
@@ -125,22 +130,30 @@ local function names_of_lifecycle()
   return names, seen
 end
 
+-- "task NAME": the tasks of that name, whenever they run, or of a place in the script.
+local function ordinary_task(name)
+  local word = name:match "^task (.+)$"
+  return word and { label = name, of_tasks = true, fits = function(_, site, item)
+    return item == word or site:find(word, 1, true) ~= nil
+  end }
+end
+
 --- What of the lifecycle a name means; with the known names when it means nothing.
 ---@param name string
 ---@return moontide.console.Happening|nil
 ---@return string[] names
 function M.happening(name)
   local names, seen = names_of_lifecycle()
-  if name == "lifecycle" then return { label = name, fits = all_of_lifecycle }, names end
-  if name == "checks" then
-    return { label = name, fits = function(what) return what == "check" end }, names
+  if seen[name] then
+    return { label = name, fits = function(what, phase, item)
+      if what == "state" then return false end
+      return phase == name or item == name or (phase and item and phase .. "/" .. item == name)
+        or false
+    end }, names
+  elseif GROUPS[name] then
+    return { label = name, of_tasks = name == "tasks", fits = GROUPS[name] }, names
   end
-  if not seen[name] then return nil, names end
-  return { label = name, fits = function(what, phase, item)
-    if what == "state" then return false end
-    return phase == name or item == name or (phase and item and phase .. "/" .. item == name)
-      or false
-  end }, names
+  return ordinary_task(name), names
 end
 
 return M
