@@ -146,7 +146,7 @@ static uint64_t go_on_interrupt(tide_watchdog *watchdog,
     end(client, "value", "interrupted; it is still unwinding", "ok");
   else
     end(client, "error",
-        "it is in a C call, or where Lua runs no hooks: cannot be interrupted",
+        "in a C call: cannot be interrupted before that returns",
         "error");
   return now;
 }
