@@ -12,15 +12,16 @@
 #include "watchdog_words.h"
 
 /* Poked, a thread that has a processor answers within some 100 us, and Lua's
- * next instruction follows at once; this much more is for a busy machine. */
-#define NOTE_PATIENCE (100 * TIDE_MS)
-#define LINE_PATIENCE (25 * TIDE_MS)
+ * next instruction follows at once. What is beyond that is for a machine that
+ * has no processor to give just now. */
+#define NOTE_PATIENCE (500 * TIDE_MS)
+#define LINE_PATIENCE (100 * TIDE_MS)
 #define NOTE_STEP (TIDE_MS / 2)
 
 /* A slice that is to be interrupted has run for so long. Shorter ones come and
  * go all the time, and the one after it would be hit. */
-#define SPINS (10 * TIDE_MS)
-#define SPIN_PATIENCE (200 * TIDE_MS)
+#define SPINS (100 * TIDE_MS)
+#define SPIN_PATIENCE (300 * TIDE_MS)
 /* So long after the first raise Lua has been raised in for good. */
 #define RAISE_PATIENCE (500 * TIDE_MS)
 #define RAISE_STEP (2 * TIDE_MS)
@@ -74,19 +75,23 @@ static void begin_where(tide_watchdog *watchdog, tide_oob_client *client) {
     return;
   }
   tide_interrupt_ask(watchdog->interrupt);
+  client->named_at = 0;
   client->busy = true;
 }
 
 /* Names come with the poke, a line with the next instruction. */
 static uint64_t go_on_where(tide_watchdog *watchdog, tide_oob_client *client,
                             uint64_t now) {
-  uint64_t waited = now - client->began;
   tide_noted slice;
   bool named = tide_interrupt_noted(watchdog->interrupt, &slice);
-  bool patient =
-      named ? slice.id != 0 && slice.looking && !slice.seen &&
-                  running(watchdog).id == slice.id && waited < LINE_PATIENCE
-            : waited < NOTE_PATIENCE;
+  bool patient;
+  if (named && client->named_at == 0)
+    client->named_at = now;
+  if (running(watchdog).id != slice.id)
+    slice.looking = false; /* it is over, or another has begun */
+  patient = named ? slice.looking && !slice.seen &&
+                        now - client->named_at < LINE_PATIENCE
+                  : now - client->began < NOTE_PATIENCE;
   if (patient)
     return now + NOTE_STEP;
   tide_oob_tell_where(watchdog, client, &slice);

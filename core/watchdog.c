@@ -37,8 +37,10 @@
 #define RING_GAP (8 * TIDE_MS)
 #define SHORT_SLEEP (4 * TIDE_MS)
 
-/* How long before a total the loop is asked what it runs. */
-#define NOTE_BEFORE (10 * TIDE_MS)
+/* How long before a total the loop is asked what it runs (a thread that waits
+ * for a processor answers late), and how often. */
+#define NOTE_BEFORE (250 * TIDE_MS)
+#define NOTE_EVERY (25 * TIDE_MS)
 
 /* ---- totals ----------------------------------------------------------- */
 
@@ -55,10 +57,10 @@ const char *tide_watchdog__name(const tide_watchdog *watchdog) {
   return placed;
 }
 
-/* What runs, if the loop has said so lately and is still at it. */
+/* What runs, if the loop has said so and is still at it. */
 static bool noted(const tide_watchdog *watchdog, tide_noted *slice) {
-  return watchdog->noted_at != 0 &&
-         tide_interrupt_noted(watchdog->interrupt, slice) && slice->id != 0 &&
+  return watchdog->seen_id != 0 &&
+         tide_interrupt_noted(watchdog->interrupt, slice) &&
          slice->id == watchdog->seen_id;
 }
 
@@ -114,18 +116,18 @@ static void disarm(tide_watchdog *watchdog, tide_total which) {
     atomic_store(&watchdog->signal_first, 0);
 }
 
-/* Shortly before a total ends the loop is asked what it runs, for the dump: at
- * the end there is no time to wait for an answer. Returns when. */
+/* Before a total ends the loop is asked what it runs, for the dump: at the end
+ * there is no time to wait for an answer. Returns when to look again. */
 static uint64_t note_before(tide_watchdog *watchdog, uint64_t at,
                             uint64_t now) {
+  tide_noted slice;
   if (watchdog->interrupt == NULL || watchdog->options.on_overrun != NULL)
     return at;
   if (at - now > NOTE_BEFORE)
     return at - NOTE_BEFORE;
-  if (watchdog->noted_at != at && watchdog->seen_id != 0)
+  if (watchdog->seen_id != 0 && !noted(watchdog, &slice))
     tide_interrupt_ask(watchdog->interrupt);
-  watchdog->noted_at = at;
-  return at;
+  return tide_earlier(at, now + NOTE_EVERY);
 }
 
 static uint64_t look_at_totals(tide_watchdog *watchdog, uint64_t now) {

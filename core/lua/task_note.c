@@ -6,6 +6,7 @@
  * is copied is what lies in C structs.
  */
 #include <llhttp.h>
+#include <string.h>
 
 #include "../append.h"
 #include "../http/route.h"
@@ -24,30 +25,40 @@ static size_t put_route(char *out, size_t size, size_t at,
   return tide_append(out, size, at, route->pattern);
 }
 
-/* "GET /orders/:id", or the name that its options gave; 0: neither. Routes live
- * as long as the room they are in. */
+/* " of GET /orders/:id", or of the name that its options gave; 0: it has
+ * neither. Routes live as long as the room they are in. */
 static size_t put_name(const tide_host *host, const tide_task *t, char *out,
                        size_t size, size_t at) {
+  bool served = t->serves != NULL && host->http != NULL;
+  if (t->name[0] == '\0' && !served)
+    return 0;
+  if (at > 0)
+    at = tide_append(out, size, at, " of ");
   if (t->name[0] != '\0')
     return tide_append(out, size, at, t->name);
-  if (t->serves != NULL && host->http != NULL)
-    return put_route(out, size, at, t->serves);
-  return 0;
+  return put_route(out, size, at, t->serves);
+}
+
+/* tide.timeout, tide.race: what it is for says more. */
+static bool says_little(const tide_task *t) {
+  return strncmp(t->name, "tide.", 5) == 0;
 }
 
 /* A task that was just spawned has the name of whoever spawned it to go by. */
 static void put_task(const tide_host *host, const tide_task *t, char *out,
                      size_t size) {
-  const char *before = "";
+  size_t at = 0, end;
   int i;
-  for (i = 0; i < OWNERS && t != NULL; i++) {
-    size_t at = tide_append(out, size, 0, before);
-    if (put_name(host, t, out, size, at) > 0)
+  for (i = 0; i < OWNERS && t != NULL; i++, t = t->scope->owner) {
+    end = put_name(host, t, out, size, at);
+    if (end > 0 && !says_little(t))
       return;
-    before = "a task of ";
-    t = t->scope->owner;
+    at = end > 0 ? end : at > 0 ? at : tide_append(out, size, 0, "a task");
   }
-  tide_append(out, size, 0, i == 1 ? "a root task" : "a task of a root task");
+  if (i == 1 && at == strlen("a task"))
+    tide_append(out, size, 0, "a root task");
+  else
+    tide_append(out, size, at, " of a root task");
 }
 
 /* The turn of the loop is younger than what it runs by a few microseconds, or
