@@ -8,7 +8,7 @@
 
 #include "moontide.h"
 
-enum { LONGEST_NAME = 63 };
+enum { LONGEST_NAME = TIDE_WORK_NAME - 1 };
 
 struct tide_work_kind {
   tide_work_kind *next;
@@ -146,6 +146,22 @@ uint64_t tide_work_gate_active(tide_work_gate *gate) {
   active = gate->active;
   uv_mutex_unlock(&gate->lock);
   return active;
+}
+
+size_t tide_work_gate_list(tide_work_gate *gate, tide_work_count *out,
+                           size_t most) {
+  const tide_work_kind *kind;
+  size_t count = 0;
+  if (!gate->open)
+    return 0;
+  uv_mutex_lock(&gate->lock);
+  for (kind = gate->kinds; kind != NULL && count < most; kind = kind->next)
+    if (kind->active > 0) {
+      out[count].active = kind->active;
+      snprintf(out[count++].name, TIDE_WORK_NAME, "%s", kind->name);
+    }
+  uv_mutex_unlock(&gate->lock);
+  return count;
 }
 
 void tide_work_gate_describe(tide_work_gate *gate, char *out, size_t size) {

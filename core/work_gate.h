@@ -13,6 +13,13 @@
 
 typedef struct tide_work_kind tide_work_kind;
 
+enum { TIDE_WORK_NAME = 64 }; /* with its end */
+
+typedef struct tide_work_count {
+  uint64_t active;
+  char name[TIDE_WORK_NAME];
+} tide_work_count;
+
 typedef struct tide_work_gate {
   uv_mutex_t lock;
   bool open; /* the mutex exists */
@@ -40,6 +47,10 @@ void tide_work_gate_shut(tide_work_gate *gate);
 uint64_t tide_work_gate_wait(tide_work_gate *gate);
 /* What there is now. [any] */
 uint64_t tide_work_gate_active(tide_work_gate *gate);
+/* The kinds of which there is some, so many at most; returns how many were
+ * written. [any] */
+size_t tide_work_gate_list(tide_work_gate *gate, tide_work_count *out,
+                           size_t most);
 /* "2 match, 1 session" as far as there is room. [any] */
 void tide_work_gate_describe(tide_work_gate *gate, char *out, size_t size);
 

@@ -55,7 +55,7 @@ static int conns(lua_State *L) {
  * and the limit */
 static int memory(lua_State *L) {
   static const char *const collectors[] = {
-      [TIDE_COLLECT_ASIDE] = "left to the script",
+      [TIDE_COLLECT_ASIDE] = "not the host's choice",
       [TIDE_COLLECT_ALL] = "incremental",
       [TIDE_COLLECT_YOUNG] = "generational",
   };
@@ -78,6 +78,22 @@ static int memory(lua_State *L) {
   return 1;
 }
 
+/* work() -> the program's own work that is in flight, by kind. Copied first:
+ * what Lua makes of it may raise, and must not do so under the lock. */
+static int work(lua_State *L) {
+  enum { MOST = 64 };
+  tide_work_count counts[MOST];
+  size_t i, n = tide_work_gate_list(&tide_lua_host(L)->gate, counts, MOST);
+  lua_createtable(L, (int)n, 0);
+  for (i = 0; i < n; i++) {
+    lua_createtable(L, 0, 2);
+    set_text(L, "name", counts[i].name);
+    tide_lua_set_count(L, "active", counts[i].active);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
 /* uptime() -> seconds since the host was made */
 static int uptime(lua_State *L) {
   uint64_t ns = tide_clock_mono() - tide_lua_host(L)->started_at;
@@ -86,8 +102,11 @@ static int uptime(lua_State *L) {
 }
 
 int tide_lua_open_look(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"conns", conns}, {"memory", memory}, {"uptime", uptime}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"conns", conns},
+                                       {"memory", memory},
+                                       {"work", work},
+                                       {"uptime", uptime},
+                                       {NULL, NULL}};
   tide_lua_newlib(L, tide_lua_host(L), functions);
   return 1;
 }

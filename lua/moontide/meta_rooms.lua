@@ -274,6 +274,10 @@ function look.conns(listener, most) end
 --- arena_size: integer|nil, limit: integer|nil, limit_used: integer|nil }
 function look.memory() end
 
+--- The embedding program's own work in flight, the first 64 kinds.
+---@return { name: string, active: integer }[]
+function look.work() end
+
 ---@return number seconds since the host was made
 function look.uptime() end
 

@@ -149,6 +149,8 @@ describe("at the console of a live process", function()
       assert.equal("ok", reply.status, name)
       assert.is_true(#reply.text > 0, name)
     end
+    assert.equal(2, #data_of("tasks { max = 2 }").tasks)
+    assert.equal("error", client:eval("where(4711)").status)
   end)
 
   it("asking for 10,000 tasks lets everybody else have their turn meanwhile", function()

@@ -100,12 +100,12 @@ describe("mem()", function()
     local data, text = inspecting.ask(life, "mem")
     assert.is_true(data.lua > 100000 and data.resident > data.lua / 10)
     assert.is_true(data.running)
-    assert.matches("left to the script", data.collector)
+    assert.equal("not the host's choice", data.collector)
     assert.matches("\nLua +%d+%.%d [kM]B", text)
     collectgarbage "stop"
     text = select(2, inspecting.ask(life, "mem"))
     collectgarbage "restart"
-    assert.matches("the collector is stopped", text)
+    assert.matches("collector: .-, stopped\n", text)
   end)
 end)
 

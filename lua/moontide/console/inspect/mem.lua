@@ -16,8 +16,8 @@ end
 
 local function render(data)
   local rows = {
-    { "Lua", view.bytes(data.lua), ("collected %s%s"):format(data.collector,
-      data.running and "" or "; the collector is stopped") },
+    { "Lua", view.bytes(data.lua), ("collector: %s%s"):format(data.collector,
+      data.running and "" or ", stopped") },
     { "resident", view.bytes(data.resident), "the whole process" },
   }
   if data.arena_size then

@@ -12,11 +12,9 @@ local M = {}
 ---@field active integer
 ---@field total integer|nil of all that was ever taken up; nil for a program's own
 
--- "2 match, 1 session", as the core says it.
 local function add_program(list)
-  local text = require("moontide.core.embed").describe_work()
-  for count, name in text:gmatch "(%d+) ([^,]+)" do
-    list[#list + 1] = { name = "program:" .. name, active = math.tointeger(count) }
+  for _, kind in ipairs(require("moontide.core.look").work()) do
+    list[#list + 1] = { name = "program:" .. kind.name, active = kind.active }
   end
 end
 
