@@ -37,6 +37,10 @@ describe("the console", function()
     local record = app:wait_log { msg = "shutdown task skipped", task = "flush" }
     assert.matches("the disk is gone", record.why)
     assert.equal("skip", app:wait_log { component = "console", msg = "skip" }.msg)
+    local code, report = proc.run { argv = { "report", app.dir .. "/state/reports" } }
+    assert.equal(0, code)
+    assert.matches("\ndone at the console:\n  %d+:%d+:%d+Z drain, by %S+ of user %d+: deploy\n"
+      .. "  %d+:%d+:%d+Z skip service%-stop/flush, by %S+ of user %d+: the disk is gone\n", report)
   end)
 
   it("skips a step of the startup that hangs, and the process is ready", function()

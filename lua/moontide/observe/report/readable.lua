@@ -65,6 +65,18 @@ local function drain_text(drain)
   return table.concat(lines)
 end
 
+-- What was done by hand.
+local function by_hand(report)
+  local lines = {}
+  for _, item in ipairs(report.console or {}) do
+    local time = item.time and os.date("!%H:%M:%SZ", math.floor(item.time)) or "?"
+    lines[#lines + 1] = ("  %s %s%s, by %s of user %s: %s\n"):format(time, item.action,
+      item.target and " " .. tostring(item.target) or "", tostring(item.comm or "a process"),
+      tostring(item.uid or "?"), item.reason)
+  end
+  return #lines > 0 and "done at the console:\n" .. table.concat(lines) or nil
+end
+
 --- The whole report.
 ---@param report moontide.Report
 ---@return string
@@ -74,6 +86,7 @@ function M.text(report)
     report.reason and ": " .. (report.reason.text or report.reason.kind or "?") or "") }
   for _, pipeline in ipairs(report.pipelines) do parts[#parts + 1] = pipeline_text(pipeline) end
   for _, drain in ipairs(report.drains or {}) do parts[#parts + 1] = drain_text(drain) end
+  parts[#parts + 1] = by_hand(report)
   local text = table.concat(parts, "\n")
   if text:find "\n  %* " then text = text .. "\n* the end waited for it\n" end
   return text

@@ -66,6 +66,19 @@ local function wrong_pipeline(pipeline)
   end
 end
 
+local function wrong_intervention(item)
+  return type(item) ~= "table" or type(item.action) ~= "string" or type(item.reason) ~= "string"
+    or not is_number(item.time)
+end
+
+local function wrong_console(list)
+  if list == nil then return false end
+  if not is_list(list) then return true end
+  for _, item in ipairs(list) do
+    if wrong_intervention(item) then return true end
+  end
+end
+
 local function fault(report)
   if type(report) ~= "table" or report.format == nil then return "it is no exit report" end
   if report.format ~= FORMAT then
@@ -74,6 +87,7 @@ local function fault(report)
   if not is_list(report.pipelines) or math.type(report.exit_code) ~= "integer" then
     return "it is a damaged exit report"
   end
+  if wrong_console(report.console) then return "it is a damaged exit report" end
   for _, pipeline in ipairs(report.pipelines) do
     if wrong_pipeline(pipeline) then return "it is a damaged exit report" end
   end
