@@ -1,0 +1,67 @@
+-- What an evaluation returns is shown bounded and harmless, and showing it holds nobody up.
+local console = require "support.console"
+local proc = require "support.process"
+
+local APP = [[
+local tide = require "moontide"
+tide.config { manage = false }
+local function spin() while true do end end
+function object(handler) return setmetatable({ 1 }, { __tostring = handler }) end
+spinning = object(spin)
+stubborn = object(function() while true do pcall(spin) end end)
+awaiting = object(function() tide.sleep(5) return "slept" end)
+leaving = object(function() os.exit(3) end)
+huge = {}
+for i = 1, 1000000 do huge[i] = i end
+tide.run_until_terminated()
+]]
+
+local app, client
+
+-- The budget is 100 ms; the rest is for a busy machine.
+local function shown(source, expected)
+  local reply = client:eval(source)
+  assert.equal("ok", reply.status)
+  assert.is_true(reply.ms < 2000, reply.ms .. " ms")
+  if expected then assert.equal(expected, reply.text) end
+  return reply.text
+end
+
+describe("the value of an evaluation", function()
+  before_each(function()
+    app = proc.start { script = APP }
+    client = console.connect(app)
+    client:hello()
+  end)
+  after_each(function() client:close() end)
+
+  it("is one valid text whatever it is", function()
+    shown("1, 1.0, 'a\\0b\\27[31m\\xff', nil", "1\t1.0\t\"a\\0b\\x1B[31m\\xFF\"\tnil")
+    shown("nil", "nil")
+    shown("'}\\n{\"id\":1}\\n> '", "\"}\\n{\\\"id\\\":1}\\n> \"")
+    assert.matches("%.%.%. 999950 more\n}$", shown "huge")
+    assert.is_true(#shown "('x'):rep(1e6), huge, _G, package.loaded" <= 64 * 1024)
+  end)
+
+  it("does not hang where its __tostring does", function()
+    shown("spinning", "{ 1 } (__tostring took too long)")
+    shown("stubborn", "{ 1 } (__tostring took too long)")
+    assert.matches("^{ 1 } %(__tostring raised: ", shown "awaiting")
+    shown("{ spinning, 2 }", "{ { 1 } (__tostring took too long), 2 }")
+    shown("1 + 1", "2")
+  end)
+
+  it("ends nothing where its __tostring wants to", function()
+    local text = shown "leaving"
+    assert.matches("^{ 1 } %(__tostring ", text)
+  end)
+
+  it("is data with json", function()
+    local reply = client:eval("{ 1, 2.5, { a = 1/0, f = string.rep }, 'x\\xff', nil }", { json = true })
+    assert.equal("ok", reply.status)
+    assert.same({ 1, 2.5, { a = "inf", f = "function string.rep [C]" }, "x\u{FFFD}" }, reply.value.json)
+    reply = client:eval("spinning, nil, 9007199254740993", { json = true })
+    assert.equal("ok", reply.status)
+    assert.equal(3, #reply.value.json)
+  end)
+end)
