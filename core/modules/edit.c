@@ -287,8 +287,9 @@ static void bind_keys(editor *e) {
       {"\\e[F", "ed-move-to-end"},   {"\\e[4~", "ed-move-to-end"},
       {"\\e[1;5C", "em-next-word"},  {"\\e[1;5D", "ed-prev-word"},
   };
-  lib->el_set(e->el, EL_ADDFN, "moontide-complete",
-              "complete names as the process knows them", complete);
+  /* el_set would make copies of the words that it never frees. */
+  lib->el_wset(e->el, EL_ADDFN, L"moontide-complete",
+               L"complete names as the process knows them", complete);
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     lib->el_set(e->el, EL_BIND, keys[i][0], keys[i][1], NULL);
 }

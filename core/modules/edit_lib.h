@@ -10,6 +10,7 @@
   X(el_end)                                                                    \
   X(el_gets)                                                                   \
   X(el_set)                                                                    \
+  X(el_wset)                                                                   \
   X(el_get)                                                                    \
   X(el_source)                                                                 \
   X(el_resize)                                                                 \

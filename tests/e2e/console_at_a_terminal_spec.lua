@@ -47,6 +47,18 @@ describe("the console at a terminal", function()
     person:see "f%(%)\nfirst\nx:1: no\nstack traceback:\n +x:1: in f\norders>$"
   end)
 
+  it("has colours, unless told otherwise, and no more than the prompt's", function()
+    local person = console.start({ ["1"] = "one" }, { env = { NO_COLOR = false } })
+    person:type "1\r"
+    person:see "orders> 1\none\norders>$"
+    local shown = person.process:stdout()
+    assert.matches("\27[1morders>\27[0m 1", shown, 1, true)
+    person = console.start({ ["1"] = "one" }, { env = { NO_COLOR = "1" } })
+    person:type "1\r"
+    person:see "orders> 1\none\norders>$"
+    assert.is_nil(person.process:stdout():find("\27[1m", 1, true))
+  end)
+
   it("spells out what would command the terminal", function()
     local person = console.start { evil = "a\27[2Jb\7\tc\nd\194\155e" }
     person:type "evil\r"

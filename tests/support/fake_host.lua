@@ -16,6 +16,11 @@ local uv = require "luv"
 
 local M = {}
 
+-- A client that has gone is an error of a write, not the end of the test.
+local sigpipe = uv.new_signal()
+sigpipe:start("sigpipe")
+sigpipe:unref()
+
 ---@class test.FakeHost
 ---@field dir string
 ---@field path string of its socket

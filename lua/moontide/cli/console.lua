@@ -185,10 +185,10 @@ function Console:prompt()
   if self.source then return ">> " end
   local state = self.connection.state
   local mark = state and state ~= "ready" and ("(%s)"):format(state) or ""
-  local text = ("%s%s> "):format(self.hello.name or self.found.name, mark)
-  local painted = show.paint("stdout", "bold", text)
-  -- libedit takes no width for what is between two of these.
-  if not self.reader.editor or painted == text then return text end
+  local text = ("%s%s>"):format(self.hello.name or self.found.name, mark)
+  local painted = show.paint("stdout", "bold", text) .. " "
+  if not self.reader.editor then return painted end
+  -- For libedit there is no room between two of these; a character has to follow.
   return (painted:gsub("\27%[%d+m", "\1%0\1"))
 end
 
