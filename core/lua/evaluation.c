@@ -19,9 +19,10 @@
 /* How long the loop may be held where nothing can be paused: as long as by a
  * callback. */
 #define HOLD 2.0
-/* From the first raise to the killing. */
+/* From the first raise to the killing, as task/alarm.lua has it. */
 #define GRACE 1.0
-/* The interrupt comes so long after what the hook should have done. */
+/* The interrupt comes so long after the deadline. It is the second line: C
+ * functions that call C functions never count. */
 #define SECOND_LINE 0.05
 /* How many levels of a stack are looked at for the application's code. */
 #define LEVELS 32
@@ -29,10 +30,12 @@
 static void hook(lua_State *L, lua_Debug *ar);
 
 static void set_hook(lua_State *L, int period) {
-  /* At each instruction calls, too: C functions that call C functions. */
-  lua_sethook(L, hook, period == 1 ? LUA_MASKCOUNT | LUA_MASKCALL
-                                   : LUA_MASKCOUNT,
-              period);
+  lua_sethook(L, hook, LUA_MASKCOUNT, period);
+}
+
+/* At each instruction, and at calls: C functions that call C functions. */
+static void set_raising_hook(lua_State *L) {
+  lua_sethook(L, hook, LUA_MASKCOUNT | LUA_MASKCALL, 1);
 }
 
 /* ---- asking the library ----------------------------------------------- */
@@ -85,9 +88,9 @@ static void kill_chain(lua_State *L, tide_sched *s, tide_task *t) {
   struct tide_relay *relay;
   t->killed = true;
   for (relay = s->evaluating.relay; relay != NULL; relay = relay->outer)
-    set_hook(relay->from, 1);
-  set_hook(L, 1);
-  set_hook(t->co, 1);
+    set_raising_hook(relay->from);
+  set_raising_hook(L);
+  set_raising_hook(t->co);
   raise_end(L, s, t);
 }
 
@@ -145,10 +148,24 @@ static bool is_typed(lua_State *L) {
 /* The whole task yields, to be queued again behind the others, and the pump's
  * turn is over. */
 static void pause_it(lua_State *L, tide_sched *s, tide_task *t) {
+  set_hook(L, PERIOD);
   t->state = TASK_TURN;
   s->evaluating.pausing = true;
   s->left = 1;
   lua_yield(L, 0);
+}
+
+/* It cannot be paused here, inside of some function of C. The moment when that
+ * returns may be short, as in a loop that sorts, so it is waited for. */
+static void wait_for_return(lua_State *L) {
+  if ((lua_gethookmask(L) & LUA_MASKRET) == 0)
+    lua_sethook(L, hook, LUA_MASKCOUNT | LUA_MASKRET, PERIOD);
+}
+
+/* A return hook must not yield: the next instruction's does. */
+static void on_return(lua_State *L, const tide_sched *s, const tide_task *t) {
+  if (can_pause(s, L, t))
+    set_hook(L, 1);
 }
 
 /* ---- the hook --------------------------------------------------------- */
@@ -158,17 +175,21 @@ static void pause_it(lua_State *L, tide_sched *s, tide_task *t) {
  * something endless to do. */
 static bool is_spared(tide_sched *s, const tide_task *t, lua_State *L,
                       lua_Debug *ar) {
-  int period = t->killed ? 1 : SOON;
   if (s->evaluating.spared >= SPARED || !tide_interrupt_in_library(L, ar)) {
     s->evaluating.spared = 0;
     if (lua_gethookcount(L) == SOON)
       set_hook(L, PERIOD);
     return false;
   }
-  s->evaluating.spared += period;
-  if (lua_gethookcount(L) != period)
-    set_hook(L, period);
+  s->evaluating.spared += lua_gethookcount(L);
+  if (!t->killed)
+    set_hook(L, SOON);
   return true;
+}
+
+/* Not even a shield lasts beyond the grace of a late task. */
+static bool is_overdue(const tide_task *t, double now) {
+  return t->deadline != 0 && now >= t->deadline + GRACE;
 }
 
 static void look(lua_State *L, tide_sched *s, tide_task *t) {
@@ -179,10 +200,14 @@ static void look(lua_State *L, tide_sched *s, tide_task *t) {
     tell_late(L, s, t, 0);
   else if (!t->cancelled && !pausable && held >= HOLD)
     tell_late(L, s, t, held);
-  if (t->cancelled && !is_shielded(L, s, t))
+  if (t->cancelled && (!is_shielded(L, s, t) || is_overdue(t, now)))
     end_it(L, s, t, now);
-  if (pausable && (held >= PATIENCE || is_typed(L)))
+  if (!pausable)
+    wait_for_return(L);
+  else if (held >= PATIENCE || is_typed(L))
     pause_it(L, s, t);
+  else
+    set_hook(L, PERIOD);
 }
 
 /* A coroutine may leave the evaluation that it had the hook of: there the hook
@@ -199,6 +224,8 @@ static void hook(lua_State *L, lua_Debug *ar) {
     return;
   if (t->killed)
     kill_chain(L, s, t);
+  else if (ar->event == LUA_HOOKRET)
+    on_return(L, s, t);
   else
     look(L, s, t);
 }
@@ -219,13 +246,12 @@ void tide_evaluation_end(tide_sched *s, tide_task *t) {
 
 double tide_evaluation_slice(tide_sched *s, const tide_task *t) {
   double now = tide_sched_time(s);
-  double end = now + HOLD;
   s->evaluating.began = now;
   s->evaluating.spared = 0;
   s->evaluating.relay = NULL;
-  if (!t->cancelled && t->deadline != 0 && t->deadline < end)
-    end = t->deadline;
-  return (end > now ? end : now) + SECOND_LINE;
+  if (t->cancelled)
+    return now + HOLD;
+  return t->deadline != 0 ? t->deadline + SECOND_LINE : 0;
 }
 
 /* ---- for the tracked functions ---------------------------------------- */
@@ -254,7 +280,7 @@ int tide_evaluation_run(tide_sched *s, lua_State *L, lua_State *co, int nargs,
   if (s->current == NULL || !s->current->evaluation)
     return tide_tracked_run(s->host->interrupt, L, co, nargs);
   if (lua_gethook(co) == NULL) /* made before, or elsewhere */
-    set_hook(co, s->current->killed ? 1 : PERIOD);
+    set_hook(co, PERIOD);
   s->evaluating.relay = &relay;
   results = tide_tracked_run(s->host->interrupt, L, co, nargs);
   s->evaluating.relay = relay.outer;
@@ -302,7 +328,7 @@ static int kill_task(lua_State *L) {
   if (!t->evaluation || t->co == NULL)
     return 0;
   t->killed = true;
-  set_hook(t->co, 1);
+  set_raising_hook(t->co);
   return 0;
 }
 

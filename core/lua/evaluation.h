@@ -32,8 +32,7 @@ struct tide_relay {
 /* The task has its coroutine; and is about to lose it. [task->evaluation] */
 void tide_evaluation_begin(tide_sched *s, tide_task *t);
 void tide_evaluation_end(tide_sched *s, tide_task *t);
-/* A slice begins: until when it may last before the interrupt, which is the
- * second line, breaks it off. */
+/* A slice begins: until when it may last before the interrupt breaks it off. */
 double tide_evaluation_slice(tide_sched *s, const tide_task *t);
 
 /* ---- for the tracked functions ---- */

@@ -1,4 +1,6 @@
 /* tracked_debug.c: xpcall and debug.sethook. */
+#include <string.h>
+
 #include "evaluation.h"
 #include "tracked.h"
 
@@ -65,6 +67,15 @@ int tide_tracked_xpcall(lua_State *L) {
 
 /* ---- debug.sethook ---------------------------------------------------- */
 
+/* The printer's hooks, on coroutines of its own, keep a __tostring in its
+ * budget. It calls sethook itself, so that nobody else can in its name. */
+static bool is_called_by_printer(lua_State *L) {
+  static const char printer[] = "@moontide/console/printer/";
+  lua_Debug ar;
+  return lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) &&
+         strncmp(ar.source, printer, sizeof printer - 1) == 0;
+}
+
 /* While the raising hook is on, a script's own hook waits behind it. In an
  * evaluation it would stand in the place of what stops that. */
 int tide_tracked_sethook(lua_State *L) {
@@ -74,7 +85,8 @@ int tide_tracked_sethook(lua_State *L) {
   const tide_sched *s = tide_evaluating(tide_guard_host(L));
   tide_frame *frame;
   int results;
-  if (s != NULL && tide_evaluation_guards(s, target))
+  if (s != NULL && tide_evaluation_guards(s, target) &&
+      !is_called_by_printer(L))
     return luaL_error(L, "debug.sethook is refused in an evaluation: its hook "
                          "is what an interrupt needs");
   frame = tide_interrupt_hooked(interrupt, target);

@@ -4,18 +4,17 @@
 --- It may await. Where it does not, it yields to the loop all the same (core/lua/evaluation.h), so
 --- the host goes on serving beside `while true do end`.
 
+local answer = require "moontide.console.answer"
 local core = require "moontide.core"
+local ends = require "moontide.task.ends"
 local environment = require "moontide.console.environment"
 require "moontide.console.guard"
 local native = require "moontide.core.evaluation"
 local output = require "moontide.console.output"
-local printer = require "moontide.lazy" "moontide.console.printer"
 local reading = require "moontide.console.reading"
-local record = require "moontide.pipeline.record"
 local running = require "moontide.console.running"
-local stopping = require "moontide.lazy" "moontide.console.stopping"
+local stopping = require "moontide.console.stopping"
 local task = require "moontide.task"
-local traceback = require "moontide.task.traceback"
 
 local xpcall = core.coroutine.xpcall
 
@@ -33,99 +32,47 @@ local M = {
 ---@field json boolean|nil
 ---@field task moontide.Task
 ---@field interrupts integer
+---@field answered boolean|nil the value or the error was sent
+---@field stack string|nil where its function raised
+---@field late moontide.Task|nil a task of its own that has met the deadline before it
+---@field unwatch fun() nobody needs to stop it any more
 
--- ---- answers ------------------------------------------------------------------------------------
+---@class moontide.console.Session
+---@field evaluations moontide.Scope|nil of its evaluations, whose code carries the hook
 
--- The frames that are not of what was typed or called.
-local function stack_of(text)
-  local lines = {}
-  for line in traceback.prune(text):gmatch "[^\n]+" do
-    if not line:find("moontide/console/", 1, true) then lines[#lines + 1] = line end
-  end
-  return lines
-end
-
-local function with_stack(message, text)
-  local lines = stack_of(text)
-  if #lines == 0 then return message end
-  return ("%s\nstack traceback:\n%s"):format(message, table.concat(lines, "\n"))
-end
-
-local function answer_error(evaluation, err, text)
-  local message = type(err) == "string" and err or printer.text(err)
-  evaluation.answered = true
-  evaluation.reply:error { message = message, traceback = with_stack(message, text) }
-end
-
-local function json_of(packed)
-  if packed.n == 0 then return nil end
-  if packed.n == 1 then return printer.data(packed[1]) end
-  local list = {}
-  for i = 1, packed.n do list[i] = printer.data(packed[i]) end
-  return require("moontide.json").array(list)
-end
-
-local function answer(evaluation, packed)
-  local text = printer.values(packed)
-  local data
-  if evaluation.json then data = json_of(packed) end -- it may be false
-  evaluation.answered = true
-  if packed.n > 0 then environment.keep(evaluation.session:environment(), packed[1]) end
-  evaluation.reply:value { text = text, n = packed.n, json = data }
-end
+---@class moontide.console.Reply
+---@field evaluation moontide.console.Evaluation|nil
 
 -- ---- the task -----------------------------------------------------------------------------------
 
--- An error with the stack that it was raised on.
-local Raised = {}
-
-local function on_error(err)
-  return setmetatable({ err = err, stack = debug.traceback("", 2) }, Raised)
-end
-
 local function body(evaluation, chunk)
-  local packed = table.pack(xpcall(chunk, on_error))
-  local ok, raised = packed[1], packed[2]
-  if ok then
-    return answer(evaluation, table.pack(table.unpack(packed, 2, packed.n)))
-  elseif getmetatable(raised) ~= Raised then -- no stack was left for the handler
-    raised = { err = raised, stack = "" }
+  -- The value stays what it is: `<close>` variables see it after this.
+  local packed = table.pack(xpcall(chunk, function(err)
+    evaluation.stack = debug.traceback("", 2)
+    return err
+  end))
+  if packed[1] then
+    return answer.values(evaluation, table.pack(table.unpack(packed, 2, packed.n)))
   end
-  environment.keep_error(evaluation.session:environment(), raised.err)
-  evaluation.stack = raised.stack
-  if not task.is_cancelled(raised.err) then answer_error(evaluation, raised.err, raised.stack) end
-  error(raised.err, 0)
+  local err = packed[2]
+  environment.keep_error(evaluation.session:environment(), err)
+  if not task.is_cancelled(err) then answer.error(evaluation, err) end
+  error(err, 0)
 end
 
-local STATUS = {
-  ok = "ok", failed = "error", cancelled = "cancelled", timed_out = "timeout",
-  abandoned = "cancelled",
-}
-
--- What an interrupt from outside of Lua was: the deadline's, or a person's.
-local function status_of(t, outcome)
-  if outcome == "interrupted" then
-    return t.deadline and t.deadline <= core.clock.now() and "timeout" or "cancelled"
-  elseif outcome == "abandoned" and t.cancelled.kind == "timeout" then
-    return "timeout"
-  end
-  return STATUS[outcome]
-end
-
--- In scheduler context: nothing of the script runs here.
 local function ended(evaluation, t, outcome)
-  local err = t.error or t.cancelled
   output.release()
-  if require("moontide.exit").is_exit(err) then return evaluation.reply:done "ok" end
-  local status = status_of(t, outcome)
-  if status ~= "ok" and (status ~= "error" or not evaluation.answered) then
-    local message = record.text(err)
-    evaluation.reply:error {
-      message = message, traceback = with_stack(message, evaluation.stack or t.stack or ""),
-    }
-  end
-  evaluation.reply:done(status)
+  evaluation.unwatch()
+  answer.ended(evaluation, t, outcome)
 end
+
+-- What a task fails with that somebody spawned at the console, and nobody awaited, is no reason to
+-- end the process.
+local elsewhere = ends.uncaught
+task.on_uncaught(function(t)
+  local evaluation = running.of(t)
+  if evaluation then answer.uncaught(evaluation, t) else elsewhere(t) end
+end)
 
 local function name_of(source)
   local line = source:gsub("%s+", " "):gsub("%c", "?")
@@ -143,7 +90,6 @@ local function scope_of(session)
 end
 
 local function run(evaluation, source, chunk, timeout)
-  local _ = stopping.step -- loads it: it hears of late ones
   output.hold()
   evaluation.reply:keep()
   evaluation.task = scope_of(evaluation.session):start({
@@ -152,6 +98,9 @@ local function run(evaluation, source, chunk, timeout)
     on_end = function(t, _, outcome) ended(evaluation, t, outcome) end,
   }, body, evaluation, chunk)
   running.add(evaluation.task, evaluation)
+  evaluation.unwatch = evaluation.session:on_close(function()
+    evaluation.unwatch = stopping.all(evaluation.task)
+  end)
 end
 
 -- ---- requests -----------------------------------------------------------------------------------

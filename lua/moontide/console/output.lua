@@ -11,9 +11,9 @@ local M = {}
 --- How much stands in one message; a line of the protocol has its limit.
 local PIECE = 64 * 1024
 
-local print_, write_ -- what they were; nil: not replaced
-local routed_print, routed_write
 local using = 0
+---@type { print: function, write: function, original_print: function, original_write: function }
+local routes
 
 local function send(evaluation, text)
   for at = 1, #text, PIECE do
@@ -21,48 +21,54 @@ local function send(evaluation, text)
   end
 end
 
-function routed_print(...)
-  local evaluation = running.current()
-  if not evaluation then return (print_ or print)(...) end
-  local words = table.pack(...)
-  for i = 1, words.n do words[i] = tostring(words[i]) end
-  send(evaluation, table.concat(words, "\t") .. "\n")
+local function route_print(original)
+  return function(...)
+    local evaluation = running.current()
+    if not evaluation then return original(...) end
+    local words = table.pack(...)
+    for i = 1, words.n do words[i] = tostring(words[i]) end
+    send(evaluation, table.concat(words, "\t") .. "\n")
+  end
 end
 
--- As io.write: numbers are fine, all else is refused in its own words.
-local function is_writable(...)
+-- As io.write: numbers are fine, all else is refused, in its words.
+local function check_writable(...)
   for i = 1, select("#", ...) do
     local kind = type((select(i, ...)))
-    if kind ~= "string" and kind ~= "number" then return false end
+    if kind ~= "string" and kind ~= "number" then
+      error(("bad argument #%d to 'write' (string expected, got %s)"):format(i, kind), 3)
+    end
   end
-  return true
 end
 
-function routed_write(...)
-  local evaluation = running.current()
-  if not evaluation or io.output() ~= io.stdout or not is_writable(...) then
-    return (write_ or io.stdout.write)(...)
+local function route_write(original)
+  return function(...)
+    local evaluation = running.current()
+    if not evaluation or io.output() ~= io.stdout then return original(...) end
+    check_writable(...)
+    send(evaluation, table.concat { ... })
+    return io.stdout
   end
-  send(evaluation, table.concat { ... })
-  return io.output()
 end
 
 --- An evaluation begins.
 function M.hold()
   using = using + 1
   if using > 1 then return end
-  -- Ours, when somebody has kept it and put it back: it would call itself.
-  if not rawequal(print, routed_print) then print_ = print end
-  if not rawequal(io.write, routed_write) then write_ = io.write end
-  _G.print, io.write = routed_print, routed_write
+  -- New ones each time: a function of the script's may have kept the last ones, to call them.
+  routes = {
+    print = route_print(_G.print), write = route_write(io.write),
+    original_print = _G.print, original_write = io.write,
+  }
+  _G.print, io.write = routes.print, routes.write
 end
 
 --- It has ended. What the application has put in their place meanwhile stays.
 function M.release()
   using = using - 1
   if using > 0 then return end
-  if rawequal(_G.print, routed_print) then _G.print = print_ end
-  if rawequal(io.write, routed_write) then io.write = write_ end
+  if rawequal(_G.print, routes.print) then _G.print = routes.original_print end
+  if rawequal(io.write, routes.write) then io.write = routes.original_write end
 end
 
 return M

@@ -13,14 +13,20 @@ function M.add(t, evaluation)
   by_task[t] = evaluation
 end
 
---- The evaluation of the running task: its own, or that of whoever spawned it.
+--- The evaluation that a task belongs to: its own, or that of whoever spawned it.
+---@param t moontide.Task|nil
 ---@return moontide.console.Evaluation|nil
-function M.current()
-  local t = current_task()
+function M.of(t)
   while t do
     if by_task[t] then return by_task[t] end
     t = t.scope.owner
   end
+end
+
+--- The evaluation that the running code belongs to.
+---@return moontide.console.Evaluation|nil
+function M.current()
+  return M.of(current_task())
 end
 
 return M

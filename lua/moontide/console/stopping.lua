@@ -1,5 +1,6 @@
 --- The three steps of stopping an evaluation, with all that it has spawned.
 
+local alarm = require "moontide.task.alarm"
 local cancel = require "moontide.task.cancel"
 local errors = require "moontide.task.errors"
 local late = require "moontide.task.late"
@@ -35,6 +36,23 @@ local STEPS = {
   -- Takes their coroutines away.
   function(t) late.abandon(t, core.clock.now(), true) end,
 }
+
+--- Takes all steps, a grace apart: nobody is there any more to do so.
+---@param t moontide.Task
+---@return fun() withdraw it has ended
+function M.all(t)
+  local times, timer = 0, nil
+  local function go_on()
+    times, timer = times + 1, nil
+    M.step(t, times)
+    if t.outcome or times == #STEPS then return end
+    timer = alarm.timer(core.clock.now() + alarm.grace, go_on)
+  end
+  go_on()
+  return function()
+    if timer then alarm.cancel_timer(timer) end
+  end
+end
 
 --- Takes the next step.
 ---@param t moontide.Task of an evaluation
