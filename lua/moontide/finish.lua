@@ -56,6 +56,16 @@ local function dismiss(shutdown, summary)
   if not ok then write(2, "console", "the clients were not told: " .. record.text(err)) end
 end
 
+-- The script's own sinks have what the core's log has for its end, and no more than what is left.
+local function close_sinks(shutdown)
+  local sinks = package.loaded["moontide.observe.sink"]
+  if not sinks then return end
+  local run, seconds = shutdown.run_state, require("moontide.config").get "log.close_timeout"
+  if run then seconds = math.min(seconds, math.max(0, run.total_end - core.clock.now()) / 2) end
+  local ok, err = pcall(sinks.finish, seconds)
+  if not ok then write(2, "log", "the sinks were not closed: " .. record.text(err)) end
+end
+
 --- Writes all of it; called once, when the last phase is over.
 ---@param shutdown moontide.Shutdown
 ---@param code integer
@@ -70,6 +80,7 @@ function M.finish(shutdown, code, decisive)
     "duration_ms", math.floor((core.clock.now() - shutdown.started_at) * 1000 + 0.5),
     "why", text or tostring(shutdown.reason))
   dismiss(shutdown, summary)
+  close_sinks(shutdown)
 end
 
 return M

@@ -151,8 +151,8 @@ end
 function M.finish(summary, total_end)
   local text = summary and require("moontide.observe.report.lines").text(summary)
   local scopes = {}
-  local tail = package.loaded["moontide.console.tail"]
-  if tail then tail.flush() end
+  local readers = package.loaded["moontide.observe.readers"]
+  if readers then readers.flush() end
   for session in sessions.each() do
     scopes[#scopes + 1] = session.scope
     scopes[#scopes + 1] = session.evaluations

@@ -11,6 +11,8 @@ local core = require "moontide.core".log
 -- A script that logs wants to be read at once, also when its main chunk then blocks.
 core.release()
 
+local loaded = package.loaded
+
 local LEVELS = { debug = 0, info = 1, warn = 2, error = 3 }
 
 local PLAIN = { string = true, number = true, boolean = true }
@@ -55,6 +57,10 @@ end
 local function method(component, name)
   local level = LEVELS[name]
   return function(message, fields)
+    local sinks = loaded["moontide.observe.sink"]
+    if sinks and sinks.is_writing() then
+      error(("log.%s: a sink cannot log: each record would bring the next"):format(name), 2)
+    end
     if not core.enabled(level) then return end
     message = check_message(message, name)
     if fields == nil then return core.write(level, component, message) end
@@ -86,4 +92,14 @@ function for_component(name)
   return logger
 end
 
-return for_component("app")
+---@class moontide.Log : moontide.Logger
+local M = for_component("app")
+
+--- Adds a sink: the script's own way of writing the log, beside the core's.
+---@param opts moontide.SinkOptions
+---@return moontide.Sink
+function M.sink(opts)
+  return require("moontide.observe.sink").add(opts)
+end
+
+return M
