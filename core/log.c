@@ -63,12 +63,12 @@ bool tide_log_enabled(const tide_log *log, tide_log_level level) {
              atomic_load_explicit(&log->tap_level, memory_order_relaxed);
 }
 
-static void keep(tide_log *log, const tide_record *record) {
+static void keep(tide_log *log, const tide_record *record, bool important) {
   char line[TIDE_LOG_LINE];
   size_t length = tide__log_format(
       line, atomic_load_explicit(&log->format, memory_order_relaxed), record);
   if (atomic_load_explicit(&log->has_target, memory_order_relaxed))
-    tide__writer_put(log->writer, line, length, record->level >= TIDE_LOG_WARN);
+    tide__writer_put(log->writer, line, length, important);
   if (log->fn != NULL) {
     line[length - 1] = '\0';
     log->fn(log->arg, record->level, line, length - 1);
@@ -94,8 +94,22 @@ void tide_log_write(tide_log *log, tide_log_level level, const char *component,
     return;
   clock_gettime(CLOCK_REALTIME, &record.time);
   if ((int)level >= atomic_load_explicit(&log->level, memory_order_relaxed))
-    keep(log, &record);
+    keep(log, &record, level >= TIDE_LOG_WARN);
   if ((int)level >= atomic_load_explicit(&log->tap_level, memory_order_relaxed))
+    give_to_tap(log, &record);
+}
+
+void tide_log_audit(tide_log *log, const char *component, const char *message,
+                    const tide_field *fields, size_t count) {
+  tide_record record = {.level = TIDE_LOG_INFO,
+                        .component = component,
+                        .message = message,
+                        .fields = fields,
+                        .count = count};
+  clock_gettime(CLOCK_REALTIME, &record.time);
+  keep(log, &record, true);
+  if (TIDE_LOG_INFO >=
+      atomic_load_explicit(&log->tap_level, memory_order_relaxed))
     give_to_tap(log, &record);
 }
 

@@ -88,6 +88,11 @@ void tide_log_write(tide_log *log, tide_log_level level, const char *component,
                     const char *message, const tide_field *fields,
                     size_t count);
 
+/* Writes a record of INFO that no level leaves out, and that is kept as WARN is
+ * when the ring is full. [any] */
+void tide_log_audit(tide_log *log, const char *component, const char *message,
+                    const tide_field *fields, size_t count);
+
 /* From now on records of this level and above also go to the tap, as JSON, also
  * those that the log itself does not keep. The tap must outlive the log.
  * TIDE_LOG_OFF: none. [loop] */

@@ -38,27 +38,43 @@ static void read_value(lua_State *L, int index, tide_field *field) {
   }
 }
 
-/* write(level, component, message, k1, v1, ...); a pair whose value is nil is
- * left out, and one beyond the 64th. */
-static int log_write(lua_State *L) {
-  tide_log *log = tide_lua_host(L)->log;
-  tide_log_level level = (tide_log_level)luaL_checkinteger(L, 1);
-  const char *component = luaL_checkstring(L, 2);
-  const char *message = luaL_checkstring(L, 3);
-  tide_field fields[MAX_FIELDS];
+/* The pairs from `first` on; a pair whose value is nil is left out, and one
+ * beyond the 64th. */
+static size_t read_fields(lua_State *L, int first, tide_field *fields) {
   int top = lua_gettop(L);
   size_t count = 0;
-
-  if (!tide_log_enabled(log, level))
-    return 0;
-  for (int i = 4; i < top && count < MAX_FIELDS; i += 2) {
+  for (int i = first; i < top && count < MAX_FIELDS; i += 2) {
     if (lua_isnil(L, i + 1))
       continue;
     fields[count].key = luaL_checkstring(L, i);
     read_value(L, i + 1, &fields[count]);
     count++;
   }
-  tide_log_write(log, level, component, message, fields, count);
+  return count;
+}
+
+/* write(level, component, message, k1, v1, ...) */
+static int log_write(lua_State *L) {
+  tide_log *log = tide_lua_host(L)->log;
+  tide_log_level level = (tide_log_level)luaL_checkinteger(L, 1);
+  const char *component = luaL_checkstring(L, 2);
+  const char *message = luaL_checkstring(L, 3);
+  tide_field fields[MAX_FIELDS];
+
+  if (tide_log_enabled(log, level))
+    tide_log_write(log, level, component, message, fields,
+                   read_fields(L, 4, fields));
+  return 0;
+}
+
+/* audit(component, message, k1, v1, ...): whatever the level is. */
+static int log_audit(lua_State *L) {
+  const char *component = luaL_checkstring(L, 1);
+  const char *message = luaL_checkstring(L, 2);
+  tide_field fields[MAX_FIELDS];
+
+  tide_log_audit(tide_lua_host(L)->log, component, message, fields,
+                 read_fields(L, 3, fields));
   return 0;
 }
 
@@ -132,11 +148,17 @@ static int log_dropped(lua_State *L) {
 
 void tide_lua_open_log(lua_State *L, tide_host *host) {
   static const luaL_Reg functions[] = {
-      {"write", log_write},         {"enabled", log_enabled},
-      {"set_level", log_set_level}, {"set_format", log_set_format},
-      {"set_file", log_set_file},   {"reopen", log_reopen},
-      {"release", log_release},     {"flush", log_flush},
-      {"dropped", log_dropped},     {NULL, NULL},
+      {"write", log_write},
+      {"audit", log_audit},
+      {"enabled", log_enabled},
+      {"set_level", log_set_level},
+      {"set_format", log_set_format},
+      {"set_file", log_set_file},
+      {"reopen", log_reopen},
+      {"release", log_release},
+      {"flush", log_flush},
+      {"dropped", log_dropped},
+      {NULL, NULL},
   };
 
   tide_lua_newlib(L, host, functions);

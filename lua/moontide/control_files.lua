@@ -65,7 +65,7 @@ end
 function M.list(directory)
   local list = {}
   for _, file in ipairs(core.files.list(directory) or {}) do
-    local name, pid = file:match "^(.*)%-(%d+)%.sock$"
+    local name, pid = file:match "^([^.].*)%-(%d+)%.sock$" -- others are not ready yet
     pid = math.tointeger(tonumber(pid or ""))
     if pid then list[#list + 1] = { name = name, pid = pid, path = directory .. "/" .. file } end
   end

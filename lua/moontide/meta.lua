@@ -203,6 +203,12 @@ local log = {}
 ---@param ... any key, value, key, value
 function log.write(level, component, message, ...) end
 
+--- A record of INFO that no level leaves out.
+---@param component string
+---@param message string
+---@param ... any key, value, key, value
+function log.audit(component, message, ...) end
+
 ---@param level integer
 ---@return boolean
 function log.enabled(level) end

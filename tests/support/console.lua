@@ -20,6 +20,11 @@ local M = {}
 
 local TIMEOUT = 15
 
+-- A host that closes must not end the test that still writes.
+local broken = uv.new_signal()
+broken:start "sigpipe"
+broken:unref()
+
 ---@class test.ConsoleClient
 ---@field messages table[] all that has come as JSON and was not taken
 ---@field text string bytes that are no whole line yet; of a plain console: all that has come
@@ -32,7 +37,8 @@ Client.__index = Client
 local function find(directory, pid)
   local scan = uv.fs_scandir(directory)
   for name in uv.fs_scandir_next, scan do
-    if scan and name:find("%-" .. pid .. "%.sock$") then return directory .. "/" .. name end
+    -- Under a name with a dot it is not ready yet.
+    if scan and name:find("^[^.].*%-" .. pid .. "%.sock$") then return directory .. "/" .. name end
   end
 end
 

@@ -1,12 +1,13 @@
 --- The audit of the console: who asked for what, before it begins, and how it ended.
 ---
---- Records of component `console`. A source stands in it with its first 200 bytes and the digest of
---- all of it.
+--- Records of component `console`, in the log. A source stands in it with its first 200 bytes and
+--- the digest of all of it.
 
 local core = require "moontide.core"
 local digest = require "moontide.lazy" "moontide.core.digest"
 
-local write = core.log.write
+-- No log level leaves them out.
+local audit = core.log.audit
 
 local M = {}
 
@@ -32,7 +33,7 @@ end
 ---@param id integer|string|nil of the request
 function M.action(session, action, text, id)
   text = tostring(text)
-  write(1, "console", action, "session", session.id, "uid", session.uid, "pid", session.pid,
+  audit("console", action, "session", session.id, "uid", session.uid, "pid", session.pid,
     "comm", session.comm, "request", id, "text", text:sub(1, SHOWN), "bytes", #text,
     "sha256", digest.sha256(text))
 end
@@ -43,7 +44,7 @@ end
 ---@param ms number
 function M.ended(reply, status, ms)
   local session = reply.session
-  write(1, "console", reply.type .. " ended", "session", session.id, "uid", session.uid, "pid",
+  audit("console", reply.type .. " ended", "session", session.id, "uid", session.uid, "pid",
     session.pid, "comm", session.comm, "request", reply.id, "status", status, "ms", ms)
 end
 
@@ -52,8 +53,8 @@ end
 ---@param why string
 ---@param text string|nil what it sent
 function M.refused(who, why, text)
-  write(2, "console", "refused: " .. why, "uid", who.uid, "pid", who.pid, "comm", who.comm or M.comm(who.pid), "text",
-    text and text:sub(1, SHOWN))
+  core.log.write(2, "console", "refused: " .. why, "uid", who.uid, "pid", who.pid, "comm",
+    who.comm or M.comm(who.pid), "text", text and text:sub(1, SHOWN))
 end
 
 return M

@@ -8,17 +8,12 @@ local running = require "moontide.console.running"
 
 local M = {}
 
---- How much stands in one message; a line of the protocol has its limit.
-local PIECE = 64 * 1024
-
 local using = 0
 ---@type { print: function, write: function, original_print: function, original_write: function }
 local routes
 
 local function send(evaluation, text)
-  for at = 1, #text, PIECE do
-    evaluation.session:out(evaluation.id, text:sub(at, at + PIECE - 1))
-  end
+  evaluation.session:out(evaluation.id, text)
 end
 
 local function route_print(original)

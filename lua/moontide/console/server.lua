@@ -40,7 +40,7 @@ end
 
 -- What else is wrong with a request, and how it ends.
 local function problem(session, request)
-  if session.count >= M.AT_ONCE then
+  if session.count >= M.AT_ONCE and not requests.immediate[request.type] then
     return ("%d requests of this session are running: no more at once"):format(session.count),
       "refused"
   elseif type(request.type) ~= "string" then
@@ -131,9 +131,11 @@ local function wait_until(fn, till)
   while not fn() and core.clock.now() < till do task.sleep(0.005) end
 end
 
-local function all_ended(scopes)
-  for _, scope in ipairs(scopes) do
-    if scope:count() > 0 then return false end
+-- Whether all requests are answered, and all that they started is over.
+local function all_ended(list)
+  for _, session in ipairs(list) do
+    local evaluations = session.evaluations
+    if not session:is_idle() or (evaluations and evaluations:count() > 0) then return false end
   end
   return true
 end
@@ -150,18 +152,18 @@ end
 ---@param total_end number|nil when the process must have ended, on the clock's scale
 function M.finish(summary, total_end)
   local text = summary and require("moontide.observe.report.lines").text(summary)
-  local scopes = {}
   local readers = package.loaded["moontide.observe.readers"]
   if readers then readers.flush() end
+  local list = {}
   for session in sessions.each() do
-    scopes[#scopes + 1] = session.scope
-    scopes[#scopes + 1] = session.evaluations
+    list[#list + 1] = session
     if text then session:send { type = "event", event = "report", text = text } end
-    session:leave "the process ends"
+    session.scope:cancel "the process ends"
   end
+  wait_until(function() return all_ended(list) end, moment(total_end))
+  for _, session in ipairs(list) do session:leave "the process ends" end
   wait_until(function() return sessions.count() == 0 end, moment(total_end))
   for session in sessions.each() do session:close "the process ends" end
-  wait_until(function() return all_ended(scopes) end, moment(total_end))
 end
 
 return M
