@@ -32,12 +32,15 @@ describe("the policy", function()
       assert.equal("inspect", client:hello().policy)
       assert.equal("ok", client:request({ type = "status" }).status)
       assert.equal("ok", client:eval("tasks()").status)
-      local refused = { "1 + 1", "tasks(os.exit())", "drain()", "tasks() os.exit()" }
+      local refused = { "1 + 1", "tasks(os.exit())", "retry('db')", "tasks() os.exit()" }
       for _, source in ipairs(refused) do
         local reply = client:eval(source)
         assert.equal("refused", reply.status, source)
         assert.matches("the policy is inspect", reply.error.message)
       end
+      local drain = client:eval "drain { reason = 'x' }"
+      assert.not_equal("ok", drain.status)
+      assert.matches("policy is inspect", drain.error.message)
       assert.equal("refused", client:request({ type = "drain" }).status)
       assert.equal("ok", client:request({ type = "drain", dry = true }).status)
       assert.is_true(app:is_running())
