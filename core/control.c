@@ -223,6 +223,11 @@ static void write_some(control_conn *conn) {
     conn->out_length -= (size_t)sent;
     memmove(conn->out, conn->out + sent, conn->out_length);
   }
+  if (conn->out_length == 0) {
+    free(conn->out);
+    conn->out = NULL;
+    conn->out_capacity = 0;
+  }
   poll_conn(conn);
 }
 
@@ -302,13 +307,20 @@ static ssize_t send_now(int to, const char *data, size_t length, const int *fds,
   return sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* Twice the room each time: a client that reads nothing has many lines. */
 static int queue(control_conn *conn, const char *data, size_t length) {
-  char *grown = realloc(conn->out, conn->out_length + length);
-  if (grown == NULL)
-    return UV_ENOMEM;
-  conn->out = grown;
+  size_t wanted = conn->out_length + length;
+  if (wanted > conn->out_capacity) {
+    size_t capacity =
+        wanted > 2 * conn->out_capacity ? wanted : 2 * conn->out_capacity;
+    char *grown = realloc(conn->out, capacity);
+    if (grown == NULL)
+      return UV_ENOMEM;
+    conn->out = grown;
+    conn->out_capacity = capacity;
+  }
   memcpy(conn->out + conn->out_length, data, length);
-  conn->out_length += length;
+  conn->out_length = wanted;
   poll_conn(conn);
   return 0;
 }
