@@ -1,5 +1,5 @@
--- Whatever is skipped and extended, and whenever: the shutdown ends in time, once, each task has its
--- outcome, and nothing is left. On random pipelines, the same for the same seed.
+-- Whatever is skipped and extended, and whenever: the shutdown ends in time, once, each task has
+-- its outcome, and nothing is left. On random pipelines, the same for the same seed.
 local lifecycle = require "support.lifecycle"
 local steering = require "support.steering"
 
