@@ -55,7 +55,7 @@ static int conns(lua_State *L) {
  * and the limit */
 static int memory(lua_State *L) {
   static const char *const collectors[] = {
-      [TIDE_COLLECT_ASIDE] = "not the host's choice",
+      [TIDE_COLLECT_ASIDE] = "Lua's or the script's choice",
       [TIDE_COLLECT_ALL] = "incremental",
       [TIDE_COLLECT_YOUNG] = "generational",
   };

@@ -102,6 +102,7 @@ describe("at the console of a live process", function()
     local reply = client:eval "where(4711)"
     assert.equal("error", reply.status)
     assert.matches("no task has the number 4711; there are %d", reply.error.message)
+    assert.equal(reply.error.message, reply.error.traceback) -- no stack: it is no fault of Lua's
     assert.is_true(reply.ms < 2000) -- it would be for ever; a busy machine takes its time
   end)
 

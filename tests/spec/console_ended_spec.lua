@@ -80,6 +80,19 @@ describe("ended()", function()
     assert.equal(1, #ended({ find = "short" }).tasks)
   end)
 
+  it("leaves out what the host cancels of its own, and what was typed", function()
+    app(function()
+      tide.root:start({ name = "helper", kind = "internal" }, nap):cancel "not needed"
+      tide.root:start({ name = "typed", kind = "console", detached_errors = true },
+        function() error "a slip" end)
+      tide.root:start({ name = "broken", kind = "internal", detached_errors = true },
+        function() error "a fault" end)
+    end)
+    assert.equal(0, #ended({ find = "helper" }).tasks)
+    assert.equal(0, #ended({ find = "typed" }).tasks)
+    assert.equal(1, #ended({ find = "broken" }).tasks)
+  end)
+
   it("counts those that one cancellation ended, and keeps room for others", function()
     app(function()
       tide.root:start({ name = "fails", detached_errors = true }, function() error "boom" end)

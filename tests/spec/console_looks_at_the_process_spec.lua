@@ -100,7 +100,7 @@ describe("mem()", function()
     local data, text = inspecting.ask(life, "mem")
     assert.is_true(data.lua > 100000 and data.resident > data.lua / 10)
     assert.is_true(data.running)
-    assert.equal("not the host's choice", data.collector)
+    assert.equal("Lua's or the script's choice", data.collector)
     assert.matches("\nLua +%d+%.%d [kM]B", text)
     collectgarbage "stop"
     text = select(2, inspecting.ask(life, "mem"))

@@ -10,13 +10,17 @@ local traceback = require "moontide.task.traceback"
 
 local M = {}
 
--- The frames that are not of what was typed or called.
+-- The frames of what was typed or called, without those of the console; none when all that is
+-- left is C, as of an error that a command raises.
 local function stack_of(text)
-  local lines = {}
+  local lines, has_lua = {}, false
   for line in traceback.prune(text):gmatch "[^\n]+" do
-    if not line:find("moontide/console/", 1, true) then lines[#lines + 1] = line end
+    if not line:find("moontide/console/", 1, true) then
+      lines[#lines + 1] = line
+      has_lua = has_lua or not (line:find "^%s*%[C%]" or line:find "^%s*%(%.%.%.tail calls%.%.%.%)")
+    end
   end
-  return lines
+  return has_lua and lines or {}
 end
 
 local function with_stack(message, text)

@@ -36,11 +36,10 @@ local function batches()
   return list
 end
 
--- The kinds of work that scripts and rooms count; requests are above.
+-- The kinds of work that scripts and rooms count, and a program of its own; requests are above.
 local function work()
   local list = {}
-  local native = package.loaded["moontide.core.work"]
-  for _, source in ipairs(native and native.all() or {}) do
+  for _, source in ipairs((require("moontide.console.inspect.work").list())) do
     if source.active > 0 and not source.name:find "^http:" then
       list[#list + 1] = { kind = source.name, active = source.active }
     end

@@ -80,13 +80,14 @@ local function tell_all(t)
   for _, fn in ipairs(table.move(listeners, 1, #listeners, 1, {})) do fn(t) end
 end
 
---- A task ends; its function is still known.
----@param t moontide.Task
-function M.note(t)
-  local opts, cancelled = t.opts, t.cancelled
-  total = total + 1
-  if tell then tell(t) end
-  if is_alike(cancelled) then return end
+-- The host's own helpers are cancelled when they are no longer needed, and what is typed at the
+-- console has answered who typed it: neither is news.
+local function is_own(opts, outcome)
+  local kind = opts and opts.kind
+  return kind == "console" or kind == "internal" and outcome == "cancelled"
+end
+
+local function put(t, opts, cancelled)
   local entry, started, ended_at = next_entry(), t.started_at, t.ended_at
   local name, site = opts and opts.name, opts and opts.site
   entry[AT], entry[OUTCOME], entry[MORE] = ended_at, t.outcome, 0
@@ -98,6 +99,16 @@ function M.note(t)
   entry[ERROR] = t.outcome ~= "ok" and text_of(t.error)
   entry[BY] = cancelled and cancelled.by or false
   cause_entry = entry
+end
+
+--- A task ends; its function is still known.
+---@param t moontide.Task
+function M.note(t)
+  local opts, cancelled = t.opts, t.cancelled
+  if tell then tell(t) end
+  if is_own(opts, t.outcome) then return end
+  total = total + 1
+  if not is_alike(cancelled) then put(t, opts, cancelled) end
 end
 
 local function shown(entry)
