@@ -142,6 +142,26 @@ describe("at the console of a live process", function()
     assert.equal("starting", client:request { type = "status" }.value.status.state)
   end)
 
+  it("handles() and timers() name the lines that made luv's", function()
+    start [[
+      local tide = require "moontide"
+      local uv = require "luv"
+      tide.config { manage = false }
+      kept = {}
+      for i = 1, 3 do kept[i] = uv.new_timer() end
+      kept[1]:start(60000, 5000, function() end)
+    ]]
+    local handles = data_of "handles()"
+    assert.same({ 3, 1 }, { handles.total, handles.found })
+    assert.same({ 3, 1, "timer" },
+      { handles.sites[1].open, handles.sites[1].active, handles.sites[1].type })
+    assert.matches("app%.lua:5$", handles.sites[1].site)
+    local timer = find(data_of("timers()").timers, "kind", "luv timer")
+    assert.equal(5, timer.every)
+    assert.is_true(timer.due > 30 and timer.due <= 60)
+    assert.matches("app%.lua:5$", timer.site)
+  end)
+
   it("they are there also for one who may only look", function()
     start(nil, { env = { MOONTIDE_ENV = "production" } })
     for _, name in ipairs { "tasks", "ended", "phases", "checks", "why", "handles", "conns", "mem",

@@ -33,7 +33,7 @@ local function crowded()
     phases = json.array {}, waiting_for = json.array {}, checks = json.array {},
     in_flight = { active = 7, kinds = json.array {} }, listeners = json.array {},
     tasks = { live = 200000, ready = 100000, waiting = 100000 },
-    loop_lag = { looks = 3, last = 0.002, max = 12.5 },
+    loop_lag = { now = 0.0004, looks = 3, last = 0.002, max = 12.5 },
     memory = { lua = 123456789, resident = 9876543210 }, log_dropped = 123456, sessions = 8,
   }
   for i = 1, 20 do
@@ -89,6 +89,15 @@ describe("the status", function()
     assert.matches("\nshutdown: 1%.%d s of 40.0 s, left 3%d%.%d s\n", text)
     assert.matches("\n  phase service%-stop: 1%.%d s of 5.0 s, slack 4%.%d s\n", text)
     assert.matches("\n  db not ok, 2%.%d s ago: refused\n", text)
+  end)
+
+  it("says how late the loop is now, and was since somebody asked", function()
+    local s = crowded()
+    assert.matches("\nloop lag 0.4 ms, at most 12.5 s, log", status.text(s))
+    s.loop_lag = { now = 0.0004, looks = 0, last = json.null, max = 0 }
+    assert.matches("\nloop lag 0.4 ms, log", status.text(s))
+    s.loop_lag.now = json.null
+    assert.matches("\nloop lag not looked at, log", status.text(s))
   end)
 
   it("has colours only when they are asked for", function()

@@ -28,7 +28,8 @@ local null = json.null
 ---@field in_flight { active: integer, kinds: moontide.inspect.Work[] }
 ---@field listeners table[] name, address, connections, busy, in_flight
 ---@field tasks { live: integer, ready: integer, waiting: integer }
----@field loop_lag table looks, last, max in seconds; last is null before the first look
+---@field loop_lag table seconds: now (null where nobody can wait), and of the looks that `loop()`
+--- begins: looks, last (null before the first), max
 ---@field memory { lua: integer, resident: integer|userdata }
 ---@field log_dropped integer
 ---@field sessions integer
@@ -96,6 +97,13 @@ local function collect_traffic(status)
   end
 end
 
+-- How late the loop is now; nil where nobody can wait for it.
+local function lag_now()
+  local core = require "moontide.core"
+  if not (core.task.current() and coroutine.isyieldable()) then return nil end
+  return require("moontide.observe.loop_lag").measure(0.001)
+end
+
 local function collect_process(status)
   local core = require "moontide.core"
   local mem = require("moontide.console.inspect.mem").collect()
@@ -104,7 +112,8 @@ local function collect_process(status)
   status.tasks = require("moontide.task").counts()
   status.memory = { lua = mem.lua, resident = or_null(mem.resident) }
   status.loop_lag = {
-    looks = lag and lag.count or 0, last = or_null(lag and lag.last), max = lag and lag.max or 0,
+    now = or_null(lag_now()), looks = lag and lag.count or 0, last = or_null(lag and lag.last),
+    max = lag and lag.max or 0,
   }
   status.log_dropped = core.log.dropped()
   status.sessions = sessions and sessions.count() or 0
@@ -128,7 +137,7 @@ local function collect_state(status)
   status.waiting_for = why.waiting_for()
 end
 
---- Looks at the process; in any state, and without a task.
+--- Looks at the process; in any state. A task waits for a timer of 1 ms; without one it does not.
 ---@return moontide.Status
 function M.collect()
   local core = require "moontide.core"
@@ -243,13 +252,19 @@ local function flight_lines(status)
   return lines
 end
 
+local function lag_text(lag)
+  local now = known(lag.now)
+  local parts = { now and ("%.1f ms"):format(now * 1000) }
+  if lag.looks > 0 then parts[#parts + 1] = "at most " .. view.time(lag.max) end
+  return #parts > 0 and table.concat(parts, ", ") or "not looked at"
+end
+
 local function foot_lines(status, put)
-  local lag, tasks = known(status.loop_lag.last), status.tasks
+  local tasks = status.tasks
   put(("tasks %d (%d ready, %d waiting), memory %s, of Lua %s"):format(tasks.live, tasks.ready,
     tasks.waiting, view.bytes(known(status.memory.resident)), view.bytes(status.memory.lua)))
   put(("loop lag %s, log records lost %d, console sessions %d"):format(
-    lag and ("%s, at most %s"):format(view.time(lag), view.time(status.loop_lag.max))
-      or "not looked at", status.log_dropped, status.sessions))
+    lag_text(status.loop_lag), status.log_dropped, status.sessions))
 end
 
 local function painter(color)
