@@ -82,6 +82,25 @@ describe("drain { dry = true }", function()
       steer:run("drain", { dry = true }).text)
   end)
 
+  it("names the work of a program that embeds the host", function()
+    app(function() end)
+    local native = package.loaded["moontide.core.embed"]
+    life.core.host.mode = "embedded"
+    package.loaded["moontide.core.embed"] = { describe_work = function() return "2 frames" end }
+    local text = steer:run("drain", { dry = true }).text
+    package.loaded["moontide.core.embed"] = native
+    assert.matches("it would wait for, now:\n  the program: 2 frames$", text)
+  end)
+
+  it("names the first of many tasks", function()
+    app(function()
+      for i = 1, 3000 do tide.shutdown:task("service-stop", "t" .. i, function() end) end
+    end)
+    local plan = steer:run("drain", { dry = true }).plan
+    assert.equal(20, #phase(plan, "service-stop").tasks)
+    assert.equal(3000, phase(plan, "service-stop").task_count)
+  end)
+
   it("shows what is left of a shutdown that runs", function()
     app(function()
       tide.shutdown:task("service-unbind", "quick", function() end)

@@ -185,6 +185,25 @@ describe("skip", function()
     assert.equal(1, entry("startup", "two", "two").attempts)
   end)
 
+  it("skips a phase of ten thousand, one by one and all at once", function()
+    local ran = 0
+    app(function()
+      for i = 1, 10000 do
+        tide.shutdown:on("hook" .. i, function() tide.sleep(60) ran = ran + 1 end)
+        tide.shutdown:task("service-stop", "t" .. i, function() tide.sleep(60) ran = ran + 1 end)
+      end
+    end)
+    life:signal "SIGTERM"
+    assert.matches("10000 running tasks are told", steer:run("skip", "service-stop", "now").text)
+    assert.matches("unknown phase or task", steer:refused("skip", "hok9999", "why"))
+    life:turn()
+    assert.matches("1 running task is told", steer:run("skip", "shutdown-hooks", "now").text)
+    life:turn()
+    assert.equal(0, life.code)
+    assert.equal(0, ran)
+    assert.equal("skipped", entry("shutdown", "shutdown-hooks", "hook1").outcome)
+  end)
+
   describe("refuses", function()
     before_each(function()
       app(function()

@@ -47,11 +47,24 @@ local function work()
   return list
 end
 
+-- What a program that embeds the host has in flight, in words; nil: nothing.
+local function of_program()
+  if core.host.mode ~= "embedded" then return nil end
+  local text = require("moontide.core.embed").describe_work()
+  return text ~= "" and text or nil
+end
+
 -- ---- the phases ---------------------------------------------------------------------------------
+
+-- A phase may have ten thousand.
+local NAMED = 20
 
 local function task_names(tasks)
   local names = {}
-  for entry in tasks:each() do names[#names + 1] = entry.name end
+  for entry in tasks:each() do
+    names[#names + 1] = entry.name
+    if #names == NAMED then break end
+  end
   return names
 end
 
@@ -75,7 +88,7 @@ local function phase_of(shutdown, budget, skip)
   local phase = {
     name = budget.name, status = tasks.status, outcome = tasks.outcome,
     timeout = not unbounded and seconds or nil, origin = budget.origin, mode = node.mode,
-    tasks = task_names(tasks), skipped = why_not(node, tasks, skip),
+    tasks = task_names(tasks), task_count = tasks.live, skipped = why_not(node, tasks, skip),
     extended = node.extended,
   }
   local idle = tasks.live == 0 or phase.skipped or unbounded or tasks.status == "done"
@@ -126,6 +139,7 @@ end
 ---@field requests table[] by listener
 ---@field batches table[] that workers have in hand
 ---@field work table[] other work in flight
+---@field program string|nil work of the program that embeds the host
 ---@field tasks integer tasks of the script that live
 ---@field notes string[]
 
@@ -146,13 +160,14 @@ function M.make()
   local plan = {
     state = core.state.get(), total = settings.total, reserve = settings.reserve,
     parallel = settings.parallel, phases = {}, requests = requests(), batches = batches(),
-    work = work(), tasks = require("moontide.task").live_root(), notes = {}, worst_case = 0,
+    work = work(), program = of_program(), tasks = require("moontide.task").live_root(),
+    notes = {}, worst_case = 0,
   }
   if shutdown.is_running() then
     plan.reason = tostring(shutdown.reason)
     plan.left = math.max(0, shutdown.started_at + settings.total - core.clock.now())
   end
-  if shutdown.sealed then
+  if shutdown.budget then
     add_phases(plan, shutdown, settings.skip)
   else
     plan.notes[1] = "the script is still loading: its phases are not all there yet"
@@ -162,11 +177,17 @@ end
 
 -- ---- text ---------------------------------------------------------------------------------------
 
+local function tasks_text(phase)
+  local more = phase.task_count - #phase.tasks
+  local names = table.concat(phase.tasks, " ")
+  return more > 0 and ("%s and %d more"):format(names, more) or names
+end
+
 local function phase_row(phase)
   local status = phase.skipped and ("skipped: " .. phase.skipped)
     or phase.status ~= "pending" and (phase.outcome or phase.status)
   return { phase.name, phase.timeout and time(phase.timeout) or "rest",
-    #phase.tasks > 0 and table.concat(phase.tasks, " "), phase.mode ~= "parallel" and phase.mode,
+    phase.task_count > 0 and tasks_text(phase), phase.mode ~= "parallel" and phase.mode,
     status }
 end
 
@@ -192,6 +213,7 @@ local function waits(plan)
   for _, item in ipairs(plan.work) do
     lines[#lines + 1] = ("  %s: %d in flight"):format(item.kind, item.active)
   end
+  if plan.program then lines[#lines + 1] = "  the program: " .. plan.program end
   return lines
 end
 
@@ -201,7 +223,7 @@ end
 function M.line(plan)
   local count = 0
   for _, phase in ipairs(plan.phases) do
-    if #phase.tasks > 0 and not phase.skipped then count = count + 1 end
+    if phase.task_count > 0 and not phase.skipped then count = count + 1 end
   end
   local text = ("%d of %d phases have tasks, worst case %s, total %s"):format(count, #plan.phases,
     time(plan.worst_case), time(plan.total))

@@ -34,7 +34,10 @@ function M.why_none()
   return ("no pipeline runs: the process is %s"):format(state)
 end
 
--- Every name of a run, those of tasks alone and with their phase.
+-- The nearest of so many is looked for: each takes microseconds, and the loop waits.
+local MOST_NAMES = 1000
+
+-- The names of a run, those of tasks alone and with their phase.
 local function names_of(run)
   local names, seen = {}, {}
   local function add(name)
@@ -43,6 +46,7 @@ local function names_of(run)
   for _, phase in ipairs(run.graph:order()) do add(phase) end
   for _, phase in ipairs(run.graph:order()) do
     for entry in run.registry[phase]:each() do
+      if #names >= MOST_NAMES then return names end
       add(entry.name)
       add(phase .. "/" .. entry.name)
     end

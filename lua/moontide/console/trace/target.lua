@@ -111,10 +111,15 @@ local GROUPS = {
   tasks = function() return true end,
 }
 
+-- The nearest of so many is looked for: each takes microseconds, and the loop waits.
+local MOST_NAMES = 1000
+
 local function names_of_lifecycle()
   local names, seen = { "lifecycle", "checks", "tasks" }, {}
   local function add(name)
-    if not seen[name] then seen[name], names[#names + 1] = true, name end
+    if seen[name] then return end
+    seen[name] = true
+    if #names < MOST_NAMES then names[#names + 1] = name end
   end
   for _, kind in ipairs { "startup", "shutdown" } do
     local pipeline = require("moontide." .. kind)
