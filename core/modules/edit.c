@@ -164,7 +164,8 @@ static void go_below(const editor *e) {
   fflush(stdout);
 }
 
-/* edit:read(prompt, key, complete) -> line | nil: the end, or left */
+/* edit:read(prompt, key, complete) -> line | nil, whether that is Ctrl-D: else
+ * it was left, or the terminal has gone */
 static int read_line(lua_State *L) {
   editor *e = check_editor(L);
   int count = 0;
@@ -185,8 +186,11 @@ static int read_line(lua_State *L) {
     lua_settop(L, ERROR);
     return lua_error(L);
   }
-  if (line == NULL || count <= 0)
-    return 0;
+  if (line == NULL || count <= 0) {
+    lua_pushnil(L);
+    lua_pushboolean(L, count == 0);
+    return 2;
+  }
   lua_pushlstring(L, line, (size_t)count - (line[count - 1] == '\n'));
   return 1;
 }

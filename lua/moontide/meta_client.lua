@@ -11,7 +11,7 @@ local connection = {}
 --- Connects to a control socket.
 ---@param path string
 ---@return moontide.core.client.Connection|nil
----@return string|nil name "ECONNREFUSED": a file that was left behind; "EAGAIN": others wait already
+---@return string|nil name "ECONNREFUSED": a file that was left behind; "EAGAIN": too many wait
 ---@return string|nil message
 function client.connect(path) end
 
@@ -83,7 +83,8 @@ function edit.open() end
 ---@param key fun(): integer|nil the next character; nil ends the editing
 ---@param complete fun(line: string, cursor: integer): integer|nil, string|nil how many characters
 --- before the cursor go, and what comes there; nil: nothing
----@return string|nil line nil: Ctrl-D, or `key` has ended it
+---@return string|nil line
+---@return boolean at_end behind nil: by Ctrl-D; else `key` has ended it, or the terminal has gone
 function editor:read(prompt, key, complete) end
 
 ---@return string line that is being read

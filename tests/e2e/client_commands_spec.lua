@@ -279,6 +279,20 @@ describe("a process that is silent", function()
     client:kill()
   end)
 
+  it("can be interrupted by who waits for its first word", function()
+    local host, line = stuck { loop = { alive_ms = 3100, waits = false },
+      lua = { what = "import", ms = 3000 } }
+    host.on.hello = function() end
+    local client = proc.start { argv = { "console" }, env = host.env, manage = false }
+    loop.wait(function() return client:stderr():find "stuck" end, 10, "the watchdog's word")
+    for i = 1, 3 do
+      client:signal "INT"
+      line:wait_for("interrupt", i)
+    end
+    client:signal "INT"
+    assert.equal(130, client:wait())
+  end)
+
   it("says nothing while the loop is well: it waits for something", function()
     local host, line = stuck { loop = { alive_ms = 5000, waits = true }, lua = json.null }
     local client = proc.start { argv = { "eval", "tide.sleep(10)" }, env = host.env,

@@ -141,10 +141,11 @@ local function signalled(self, signal, id, options, outcome)
     native.stop()
   elseif signal == "INT" then
     outcome.interrupts = (outcome.interrupts or 0) + 1
-    if not options.interrupt or outcome.interrupts > 3 then return "interrupted" end
+    local stuck = self.silence:interrupt()
+    if outcome.interrupts > 3 or not (options.interrupt or stuck) then return "interrupted" end
+    if not options.interrupt then return nil end
     options.interrupt(outcome.interrupts)
     self:send({ type = "interrupt", of = id }, function() end)
-    self.silence:interrupt()
   end
 end
 
@@ -172,7 +173,7 @@ end
 ---@field on table<string, fun(message: table)>|nil replies, by type, as they come
 ---@field timeout number|nil seconds until the outcome is "late"
 ---@field interrupt fun(n: integer)|nil Ctrl-C asks for an interruption, and this says so; without
---- it the outcome is "interrupted" at once. So it is at the fourth.
+--- it the outcome is "interrupted" at once, unless the loop is stuck. So it is at the fourth.
 ---@field watch (fun(): string|nil)|nil asked after each turn; a text is the outcome
 ---@field input (fun(): string|nil)|nil there is something to read from stdin; a text is the outcome
 

@@ -192,6 +192,9 @@ function Console:prompt()
   return (painted:gsub("\27%[%d+m", "\1%0\1"))
 end
 
+-- Outcomes of an evaluation that end the console as well.
+local LEAVES = { left = true, gone = true, closed = true, signal = true }
+
 -- Works on one line; a text is why the console ends.
 function Console:line(text)
   if self.history and self.history:add(text) then self.reader:remember(text) end
@@ -205,9 +208,7 @@ function Console:line(text)
     self.failed = true
     self.signal = outcome.signal
     if outcome.status == "interrupted" then return "given up" end
-    if outcome.status == "left" or outcome.status == "closed" or outcome.status == "signal" then
-      return outcome.status
-    end
+    if LEAVES[outcome.status] then return outcome.status end
   end
 end
 
@@ -230,6 +231,8 @@ local function code_of(self, why)
   if why == "closed" then
     if self.reported or self.connection.state == "stopped" then return 0 end
     return remote.code(self.found, self.connection, { status = "closed" })
+  elseif why == "gone" then -- its signal may come later than its end
+    return remote.code(self.found, self.connection, { status = "signal", signal = "HUP" })
   elseif why == "signal" or why == "interrupted" then
     return remote.code(self.found, self.connection, { status = why, signal = self.signal })
   elseif why == "left" or why == "given up" then

@@ -76,7 +76,7 @@ local function next_key(self)
     elseif key then
       return key
     elseif self.ended then
-      self.why = "end"
+      self.why = "gone" -- Ctrl-D is a key here
       return nil
     end
     local input, why = self.turn()
@@ -89,11 +89,11 @@ local function next_key(self)
 end
 
 local function edit_line(self, prompt)
-  self.why, self.tilde = "end", false
+  self.why, self.tilde = "gone", false
   self.reading = true
-  local line = self.editor:read(prompt, function() return next_key(self) end, self.complete)
+  local line, at_end = self.editor:read(prompt, function() return next_key(self) end, self.complete)
   self.reading = false
-  return line, self.why
+  return line, at_end and "end" or self.why
 end
 
 -- ---- without ------------------------------------------------------------------------------------
@@ -132,7 +132,8 @@ end
 --- Reads a line.
 ---@param prompt string
 ---@return string|nil line
----@return string|nil why there is none: "end", "left" (by ~.), or what `turn` said
+---@return string|nil why there is none: "end", "left" (by ~.), "gone" (the terminal), or what
+--- `turn` said
 function Reader:read(prompt)
   if self.editor then return edit_line(self, prompt) end
   return plain_line(self, prompt)
@@ -140,11 +141,12 @@ end
 
 --- Takes in what is typed while a request is under way: it is kept for the next line, and shown
 --- there.
----@return string|nil why to leave: "left"
+---@return string|nil why to leave: "left" or "gone"
 function Reader:feed()
   take(self)
   local text = self.pending
-  if self.ended or text:find "^~%." or text:find "[\r\n]~%." then return "left" end
+  if self.ended then return self.editor and "gone" or "left" end
+  if text:find "^~%." or text:find "[\r\n]~%." then return "left" end
 end
 
 --- What was typed ahead is not wanted any more: Ctrl-C.

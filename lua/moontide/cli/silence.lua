@@ -61,9 +61,20 @@ function Silence:look(now)
   return self.next - now
 end
 
---- Asks the watchdog to interrupt what runs, if the process has been silent for long.
+--- Asks the watchdog to interrupt what runs, if the loop is stuck.
+---@return boolean asked
 function Silence:interrupt()
-  if self.connection then send(self, { id = INTERRUPT, type = "interrupt" }) end
+  return self.said ~= nil and send(self, { id = INTERRUPT, type = "interrupt" })
+end
+
+--- What the watchdog knows, as a text for a person; nil when it does not answer either.
+---@return string|nil
+function Silence:report()
+  local line = require("moontide.cli.client").open(self.path)
+  if not line then return nil end
+  local outcome = line:ask({ type = "where" }, { timeout = 1 })
+  line:close()
+  return outcome.value and outcome.value.text
 end
 
 -- What it is stuck in, as a person says it.

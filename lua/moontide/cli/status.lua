@@ -105,6 +105,7 @@ local function judge(found, connection, outcome, values)
   local message = outcome.error and outcome.error.message
   if not values.wait or status == "signal" or status == "interrupted" or status == "refused" then
     if message then remote.complain(message) end
+    if status == "late" and not values.json then show.out(connection.silence:report() or "") end
     return status == "refused" and remote.NONE or remote.code(found, connection, outcome)
   elseif status == "closed" then
     if values.wait == "stopped" then return 0 end
