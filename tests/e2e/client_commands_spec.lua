@@ -224,6 +224,12 @@ describe("moontide tail", function()
     assert.matches("slow.*\nexit code 0\n$", client:stdout())
   end)
 
+  it("ends so as well when the process cancels it, behind its report", function()
+    local host = host_with("tail", { type = "event", event = "report", text = "exit code 0" },
+      { type = "error", message = "cancelled: the process ends" }, done "cancelled")
+    assert.same({ 0, "exit code 0\n", "" }, { run(host, { "tail" }) })
+  end)
+
   it("exits 69 when the process goes without a word", function()
     local host = tailed(fake_host.start "orders")
     local client = proc.start { argv = { "tail" }, env = host.env, manage = false }

@@ -44,14 +44,14 @@ describe("the file of a control socket", function()
     os.remove(dir)
     assert(require("moontide.core").files.mkdir(dir))
     local names = { "b-2.sock", "a-10.sock", "a-9.sock", "a-b-3.sock", "-4.sock", ".lock",
-      "a-9.oob", "a-x.sock", "a.sock" }
+      ".a-5.sock", "a-9.oob", "a-x.sock", "a.sock" }
     for _, name in ipairs(names) do assert(io.open(dir .. "/" .. name, "w")):close() end
     local found = {}
     for i, file in ipairs(files.list(dir)) do
       found[i] = file.name .. " " .. file.pid
       assert.equal(("%s/%s-%d.sock"):format(dir, file.name, file.pid), file.path)
     end
-    assert.same({ " 4", "a 9", "a 10", "a-b 3", "b 2" }, found)
+    assert.same({ "a 9", "a 10", "a-b 3", "b 2" }, found)
     for _, name in ipairs(names) do os.remove(dir .. "/" .. name) end
     os.remove(dir)
     assert.same({}, files.list(dir))

@@ -97,9 +97,8 @@ end
 -- The code of a tail that has come to its end.
 local function code_of(found, connection, outcome, state)
   if outcome.status == "late" or state.unread then return 0 end
-  if outcome.status == "closed" and (state.reported or connection.state == "stopped") then
-    return 0
-  end
+  local ended = state.reported or connection.state == "stopped"
+  if ended and (outcome.status == "closed" or outcome.status == "cancelled") then return 0 end
   if outcome.error then io.stderr:write(show.failure("stderr", outcome.error)) end
   return remote.code(found, connection, outcome)
 end
