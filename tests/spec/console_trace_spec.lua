@@ -87,6 +87,16 @@ describe("trace of a function", function()
     assert.is_true(find "raised a value")
   end)
 
+  it("stands for the caller in an error of level 2, as long as the call is shown", function()
+    function app.fail() error("a bad argument", 2) end
+    local function call() return select(2, pcall(function() app.fail() end)) end
+    local plain = call()
+    assert.matches("console_trace_spec.lua:%d+: a bad argument$", plain)
+    steer:run("trace", "test.app.fail", { max = 1 })
+    assert.matches("trace/call.lua:%d+: a bad argument$", call())
+    assert.equal(plain, call()) -- beyond the limit
+  end)
+
   it("tells of a call that is cancelled", function()
     function app.slow() tide.sleep(20) end
     steer:run("trace", "test.app.slow", LIMIT)

@@ -2,7 +2,7 @@
 --
 -- The field gets a function that calls the original one and tells of it. It catches nothing, so an
 -- error passes with its traceback, and it is Lua, so a call may await. One thing differs while a
--- call is shown: an error of level 2 blames the watching function, which has no line to give.
+-- call is shown: an error of level 2 names as its place not the caller but this file.
 --
 -- At the end the original stands in its place again; if somebody has put another function there
 -- meanwhile, theirs stays, and ours, which they may call, only passes on.
