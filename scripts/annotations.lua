@@ -275,7 +275,7 @@ local function write_members(of, out)
 end
 
 local function write(data)
-  local out = {}
+  local out = { "" } -- each line stands between two newlines
   for name, module in sorted(data.modules) do
     out[#out + 1] = line("module", name, module.place, module.class, module.text)
     write_members(module, out)
@@ -284,7 +284,7 @@ local function write(data)
     out[#out + 1] = line("class", name, class.place, class.parent, class.text)
     write_members(class, out)
   end
-  return ("return %q\n"):format(table.concat(out, "\n"))
+  return ("return %q\n"):format(table.concat(out, "\n") .. "\n")
 end
 
 -- What no script calls.

@@ -57,9 +57,11 @@ describe("the value of an evaluation", function()
   end)
 
   it("is data with json", function()
-    local reply = client:eval("{ 1, 2.5, { a = 1/0, f = string.rep }, 'x\\xff', nil }", { json = true })
+    local reply = client:eval("{ 1, 2.5, { a = 1/0, f = string.rep }, 'x\\xff', nil }",
+      { json = true })
     assert.equal("ok", reply.status)
-    assert.same({ 1, 2.5, { a = "inf", f = "function string.rep [C]" }, "x\u{FFFD}" }, reply.value.json)
+    assert.same({ 1, 2.5, { a = "inf", f = "function string.rep [C]" }, "x\u{FFFD}" },
+      reply.value.json)
     reply = client:eval("spinning, nil, 9007199254740993", { json = true })
     assert.equal("ok", reply.status)
     assert.equal(3, #reply.value.json)

@@ -29,21 +29,13 @@ local function with_stack(message, text)
   return ("%s\nstack traceback:\n%s"):format(message, table.concat(lines, "\n"))
 end
 
-local function json_of(packed)
-  if packed.n == 0 then return nil end
-  if packed.n == 1 then return printer.data(packed[1]) end
-  local list = {}
-  for i = 1, packed.n do list[i] = printer.data(packed[i]) end
-  return require("moontide.json").array(list)
-end
-
 --- Its function has returned.
 ---@param evaluation moontide.console.Evaluation
 ---@param packed { n: integer, [integer]: any }
 function M.values(evaluation, packed)
   local text = printer.values(packed)
   local data
-  if evaluation.json then data = json_of(packed) end -- it may be false
+  if evaluation.json then data = printer.data_of(packed) end -- it may be false
   evaluation.answered = true
   if packed.n > 0 then environment.keep(evaluation.session:environment(), packed[1]) end
   evaluation.reply:value { text = text, n = packed.n, json = data }

@@ -7,6 +7,9 @@ local raw = require "moontide.console.raw"
 
 local M = {}
 
+-- Nobody types a longer chain.
+local LONGEST = 50
+
 ---@class moontide.console.Step
 ---@field key string|number|nil
 ---@field value any of the first step, instead of a key: what the chain begins with
@@ -59,7 +62,7 @@ end
 ---@return integer|nil from its first token
 function M.before(tokens, at)
   local steps = {}
-  while true do
+  while #steps < LONGEST do
     local token = tokens[at]
     if not token then return nil end
     if token.kind == "name" then

@@ -9,7 +9,7 @@ local tokens_of = require "moontide.console.tokens"
 local M = {}
 
 -- Longer sources are no input of a person; taking this one apart takes some 10 ms.
-local LONGEST = 64 * 1024
+local LONGEST = 32 * 1024
 -- So many items are offered at most.
 local ITEMS = 500
 

@@ -1,9 +1,9 @@
 --- What the annotations of the Lua library say: signatures and descriptions, for help and
 --- completion.
 --
--- They come from the sources at build time (scripts/annotations.lua) as one text in lines, which is
--- taken apart when somebody asks first. A *home* is a module or a class; it has members. A member
--- of a module may be another module, or a member of one.
+-- They come from the sources at build time (scripts/annotations.lua) as one text in lines. A *home*
+-- is a module or a class, a line of its own; below it are its members. A member of a module may be
+-- another module, or a member of one.
 
 local M = {}
 
@@ -23,7 +23,25 @@ local M = {}
 ---@field text string
 ---@field members table<string, moontide.console.Member|string>
 
-local modules, classes, by_place
+-- Where the homes stand in the text, by kind and name, and which ones a file has. What is asked for
+-- is taken apart then and kept.
+local text, places, of_file
+local homes = { module = {}, class = {} }
+
+local function load_index()
+  if text then return end
+  text, places, of_file = require "moontide.console.annotations", {}, {}
+  places.module, places.class = {}, {}
+  local last
+  for at, kind, name, path, to in text:gmatch "()\n(%l+)\t([^\t]*)\t([^\t:]*)[^\n]*()" do
+    if last then last.to = at - 1 end
+    last = { kind = kind, name = name, from = at + 1, members = to }
+    places[kind][name] = last
+    of_file[path] = of_file[path] or {}
+    table.insert(of_file[path], last)
+  end
+  if last then last.to = #text end
+end
 
 local function fields_of(line)
   local fields = {}
@@ -33,91 +51,72 @@ local function fields_of(line)
   return fields
 end
 
-local function add_home(fields)
-  local kind, name, place, more, text = table.unpack(fields, 1, 5)
-  local home = { name = name, place = place, text = text, members = {} }
-  if kind == "module" then
-    home.class = more ~= "" and more or nil
-    modules[name] = home
-  else
-    home.parent = more ~= "" and more or nil
-    classes[name] = home
+local function new_member(home, fields)
+  local kind, name, signature, line, type_, words = table.unpack(fields, 1, 6)
+  if kind == "=" then return name, signature end
+  return name, {
+    name = name, signature = signature, place = home.place:gsub("%d+$", line), text = words,
+    method = kind == ":", type = type_ ~= "" and type_ or nil,
+  }
+end
+
+local function new_home(place)
+  local fields = fields_of(text:sub(place.from, place.members - 1))
+  local kind, name, where, more, words = table.unpack(fields, 1, 5)
+  local home = { name = name, place = where, text = words, members = {} }
+  home[kind == "module" and "class" or "parent"] = more ~= "" and more or nil
+  for line in text:sub(place.members, place.to):gmatch "[^\n]+" do
+    local member_name, member = new_member(home, fields_of(line))
+    home.members[member_name] = member
   end
   return home
 end
 
-local function add_member(home, fields)
-  local kind, name, signature, line, type_, text = table.unpack(fields, 1, 6)
-  if kind == "=" then
-    home.members[name] = signature
-    return
-  end
-  local member = {
-    name = name, signature = signature, place = home.place:gsub("%d+$", line), text = text,
-    method = kind == ":", type = type_ ~= "" and type_ or nil,
-  }
-  home.members[name] = member
-  if signature:find "^%(" then by_place[member.place] = member end
-end
-
-local function load_all()
-  if modules then return end
-  modules, classes, by_place = {}, {}, {}
-  local home
-  for line in require("moontide.console.annotations"):gmatch "[^\n]+" do
-    local fields = fields_of(line)
-    if #fields[1] > 1 then home = add_home(fields) else add_member(home, fields) end
-  end
+local function find(kind, name)
+  load_index()
+  local home, place = homes[kind][name], places[kind][name]
+  if home or not place then return home end
+  home = new_home(place)
+  homes[kind][name] = home
+  return home
 end
 
 ---@param name string
 ---@return moontide.console.Home|nil
 function M.module(name)
-  load_all()
-  return modules[name]
+  return find("module", name)
 end
 
 ---@param name string
 ---@return moontide.console.Home|nil
 function M.class(name)
-  load_all()
-  return classes[name]
-end
-
----@return fun(): string, moontide.console.Home
-function M.modules()
-  load_all()
-  return pairs(modules)
-end
-
----@return fun(): string, moontide.console.Home
-function M.classes()
-  load_all()
-  return pairs(classes)
+  return find("class", name)
 end
 
 --- The same home, and those whose members it has as well: the class of a module, what a class
---- inherits from, the module that is a class.
+--- inherits from.
 ---@param home moontide.console.Home
 ---@return moontide.console.Home[]
 function M.family(home)
-  load_all()
-  local list = { home }
-  local class = home.class and classes[home.class] or home
-  for _ = 1, 10 do
-    if class ~= home and class then list[#list + 1] = class end
-    class = class and class.parent and classes[class.parent]
-    if not class then break end
+  local list, seen = { home }, { [home] = true }
+  local name = home.class or home.parent
+  while name do
+    local class = M.class(name)
+    if not class or seen[class] then break end
+    list[#list + 1] = class
+    seen[class] = true
+    name = class.parent
   end
   return list
 end
 
 -- A member, or what its name stands for: a module, or a member of another.
 local function follow(member, steps)
-  if type(member) ~= "string" then return member, member.type and classes[member.type] end
-  if modules[member] then return nil, modules[member] end
+  if type(member) ~= "string" then return member, member.type and M.class(member.type) end
+  local whole = M.module(member)
+  if whole then return nil, whole end
   local module, name = member:match "^(.*)%.([^.]+)$"
-  local of = module and modules[module]
+  local of = module and M.module(module)
   if of and of.members[name] and steps > 0 then return follow(of.members[name], steps - 1) end
 end
 
@@ -158,6 +157,18 @@ function M.names(home, methods)
   return names
 end
 
+-- The function that a file has at a line, as far as it is described.
+local function at_place(path, line)
+  local place = ("%s:%d"):format(path, line)
+  for _, found in ipairs(of_file[path] or {}) do
+    for _, member in pairs(find(found.kind, found.name).members) do
+      if type(member) == "table" and member.place == place and member.signature:find "^%(" then
+        return member
+      end
+    end
+  end
+end
+
 --- What is said of a function of the library, which is known by its place.
 ---@param fn any
 ---@return moontide.console.Member|nil
@@ -165,30 +176,29 @@ function M.of_function(fn)
   if type(fn) ~= "function" then return nil end
   local info = debug.getinfo(fn, "S")
   local path = info.source:match "^@.-(moontide/[^@]*)$"
-  if not path then return nil end
-  load_all()
-  -- The tree may lie in a folder of that name.
+  load_index()
   while path do
-    local member = by_place[("%s:%d"):format(path, info.linedefined)]
+    local member = at_place(path, info.linedefined)
     if member then return member end
-    path = path:match "^.-/.-(moontide/.*)$"
+    path = path:match "^.-/.-(moontide/.*)$" -- the tree may lie in a folder of that name
   end
 end
 
---- The homes of a value: the modules of the library that it is, and the class that its metatable
---- names. Reads raw.
+--- The home of a value: the class that its metatable names, or the module of the library that it
+--- is. Reads raw.
 ---@param value any
 ---@return moontide.console.Home|nil
 function M.home_of(value)
   local kind = type(value)
   if kind ~= "table" and kind ~= "userdata" then return nil end
-  load_all()
   local meta = debug.getmetatable(value)
   local class = meta and rawget(meta, "__name")
-  if type(class) == "string" and classes[class] then return classes[class] end
-  if kind ~= "table" then return nil end
-  for name, home in pairs(modules) do
-    if rawequal(package.loaded[name], value) then return home end
+  local home = type(class) == "string" and M.class(class)
+  if home or kind ~= "table" then return home or nil end
+  for name, module in next, package.loaded do
+    if rawequal(module, value) and type(name) == "string" and M.module(name) then
+      return M.module(name)
+    end
   end
 end
 

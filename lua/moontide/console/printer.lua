@@ -219,4 +219,12 @@ function M.data(value, limits)
   return require("moontide.console.printer.data").of(value, complete(limits))
 end
 
+--- Several results as JSON can say them: one as itself, several as a list.
+---@param packed { n: integer, [integer]: any }
+---@param limits moontide.console.Limits|nil
+---@return any nil: there are none
+function M.data_of(packed, limits)
+  return require("moontide.console.printer.data").all(packed, complete(limits))
+end
+
 return M

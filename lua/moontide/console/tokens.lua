@@ -20,7 +20,11 @@ for word in ([[and break do else elseif end false for function goto if in local 
   M.keywords[word] = true
 end
 
-local OPS = { "...", "..", "::", "<<", ">>", "//", "==", "~=", "<=", ">=" }
+-- Operators of several characters, by their first; the longest first.
+local LONG_OPS = {
+  ["."] = { "...", ".." }, [":"] = { "::" }, ["<"] = { "<<", "<=" }, [">"] = { ">>", ">=" },
+  ["/"] = { "//" }, ["="] = { "==" }, ["~"] = { "~=" },
+}
 
 -- The end of a long string or comment whose bracket opens at `at`; nil when nothing opens there.
 local function long_end(source, at)
@@ -45,46 +49,36 @@ local function short_end(source, at)
   end
 end
 
-local readers = {}
-
-function readers.comment(source, at)
-  if source:sub(at, at + 1) ~= "--" then return nil end
-  local to = long_end(source, at + 2)
-  if not to then to = (source:find("\n", at, true) or #source + 2) - 1 end
-  return to, "comment"
+local function comment_end(source, at)
+  return long_end(source, at + 2) or (source:find("\n", at, true) or #source + 2) - 1
 end
 
-function readers.string(source, at)
-  local char = source:sub(at, at)
-  if char == "[" then return long_end(source, at), "long" end
-  if char ~= "\"" and char ~= "'" then return nil end
-  return short_end(source, at) or #source + 1, "string"
-end
-
-function readers.name(source, at)
-  local _, to = source:find("^[%a_][%w_]*", at)
-  return to, "name"
-end
-
-function readers.number(source, at)
-  local _, to = source:find("^%.?%d[%w_.]*", at)
-  return to, "number"
-end
-
-function readers.op(source, at)
-  for _, op in ipairs(OPS) do
-    if source:sub(at, at + #op - 1) == op then return at + #op - 1, "op" end
+local function op_end(source, at, char)
+  local longer = LONG_OPS[char]
+  for i = 1, longer and #longer or 0 do
+    local to = at + #longer[i] - 1
+    if source:sub(at, to) == longer[i] then return to end
   end
-  return at, "op"
+  return at
 end
 
-local ORDER = { "comment", "string", "name", "number", "op" }
-
+-- The last byte of what begins at `at`, more than the text has when it is not finished, and what
+-- it is: the kind of a token, "long" for a long string, or "comment".
 local function read(source, at)
-  for _, name in ipairs(ORDER) do
-    local to, kind = readers[name](source, at)
-    if to then return to, kind end
+  local char = source:sub(at, at)
+  local _, to = source:find("^[%a_][%w_]*", at)
+  if to then return to, "name" end
+  _, to = source:find("^%.?%d[%w_.]*", at)
+  if to then return to, "number" end
+  if char == "\"" or char == "'" then
+    return short_end(source, at) or #source + 1, "string"
+  elseif char == "[" then
+    to = long_end(source, at)
+    if to then return to, "long" end
+  elseif char == "-" and source:sub(at + 1, at + 1) == "-" then
+    return comment_end(source, at), "comment"
   end
+  return op_end(source, at, char), "op"
 end
 
 local function token(source, kind, from, to)

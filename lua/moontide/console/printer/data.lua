@@ -58,6 +58,15 @@ end
 
 local convert
 
+-- What a string takes as JSON; all else takes less than FIXED.
+local FIXED = 28
+
+local function cost(data)
+  if type(data) ~= "string" then return FIXED end
+  local _, escaped = data:gsub("[%c\"\\]", "")
+  return #data + 5 * escaped + 3
+end
+
 local function list_data(state, value, shown, depth)
   local list = json.array {}
   for i = 1, shown.list do
@@ -65,7 +74,6 @@ local function list_data(state, value, shown, depth)
       return list, shown.more + shown.list - i + 1 + #shown.keys
     end
     list[i] = convert(state, rawget(value, i), depth)
-    state.left = state.left - 1
   end
   return list, shown.more
 end
@@ -77,7 +85,7 @@ local function object_data(state, value, shown, depth)
   for i, key in ipairs(keys) do
     if state.left <= 0 then return object, shown.more + #keys - i + 1 end
     local name = key_data(state, key, object)
-    state.left = state.left - #name - 4
+    state.left = state.left - cost(name)
     object[name] = convert(state, rawget(value, key), depth)
   end
   return object, shown.more
@@ -116,9 +124,23 @@ function convert(state, value, depth)
     local text = metamethod.text(state.budget, value, "__tostring")
     if text then value, kind = text, "string" end
   end
-  local data = kind == "table" and table_data(state, value, depth) or scalar(state, value)
-  if type(data) == "string" then state.left = state.left - #data end
+  if kind == "table" then
+    state.left = state.left - FIXED -- its brackets, and that some were left out
+    return table_data(state, value, depth)
+  end
+  local data = scalar(state, value)
+  state.left = state.left - cost(data)
   return data
+end
+
+-- Data that is made to be read by programs.
+local function is_wide(value)
+  local meta = type(value) == "table" and debug.getmetatable(value)
+  return meta and rawget(meta, "__console") ~= nil
+end
+
+local function converting(limits)
+  return { limits = limits, open = {}, left = limits.bytes, budget = metamethod.budget() }
 end
 
 --- The data of one value.
@@ -126,10 +148,25 @@ end
 ---@param limits moontide.console.Limits all of them
 ---@return any
 function M.of(value, limits)
-  local meta = debug.getmetatable(value)
-  if type(value) == "table" and meta and rawget(meta, "__console") ~= nil then limits = M.wide end
-  local state = { limits = limits, open = {}, left = limits.bytes, budget = metamethod.budget() }
-  return convert(state, value, 0)
+  return convert(converting(is_wide(value) and M.wide or limits), value, 0)
+end
+
+--- The data of several results; all together keep the limit of one value.
+---@param packed { n: integer, [integer]: any }
+---@param limits moontide.console.Limits all of them
+---@return any nil of none; of one itself; else a list
+function M.all(packed, limits)
+  if packed.n == 0 then return nil end
+  if packed.n == 1 then return M.of(packed[1], limits) end
+  local state, list = converting(limits), json.array {}
+  for i = 1, packed.n do
+    if i > limits.items or state.left <= 0 then
+      list[i] = "... " .. entries.more(packed.n - i + 1, false)
+      break
+    end
+    list[i] = convert(state, packed[i], 0)
+  end
+  return list
 end
 
 return M
