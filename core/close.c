@@ -313,7 +313,7 @@ void tide_free(tide_host *host) {
     uv_loop_close(&host->own_loop);
   free_rooms(host);
   free(host->leaving);
-  free(atomic_load(&host->drain_reason));
+  tide_host__free_reason(atomic_load(&host->drain_reason));
   free(host->last_error);
   free(host->name);
   free(host);

@@ -343,16 +343,25 @@ bool tide_host__turn(tide_host *host, bool block) {
   return true;
 }
 
+/* For want of memory for another: a shutdown is not to fail for that. */
+static char unknown_reason[] = "unknown";
+
+void tide_host__free_reason(char *reason) {
+  if (reason != unknown_reason)
+    free(reason);
+}
+
 int tide_drain(tide_host *host, const char *reason) {
   char *copy, *none = NULL;
   if (host->generation != tide_fork_generation())
     return TIDE_EFORKED;
   if (tide_host_state(host) == TIDE_STOPPED)
     return TIDE_ECANCELED;
-  copy = strdup(reason != NULL ? reason : "unknown");
+  copy = reason != NULL ? strdup(reason) : unknown_reason;
   if (copy == NULL)
-    return UV_ENOMEM;
+    copy = unknown_reason;
   if (!atomic_compare_exchange_strong(&host->drain_reason, &none, copy))
-    free(copy); /* one is on its way already; the first reason counts */
+    tide_host__free_reason(
+        copy); /* one is on its way already; the first reason counts */
   return tide_mailbox_wake(host->mailbox);
 }

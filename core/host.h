@@ -1,9 +1,9 @@
 /* host: the inside of a tide_host, for the core's own rooms.
  *
- * host.c makes the rooms, in this order; close.c takes them down. A room gets a pointer to what it needs of the others, never the host.
- * Only the bindings (core/lua/, core/modules/) and the files of the host itself
- * include this header: host.c, pump.c, drive.c, close.c, fork.c,
- * native_exit.c.
+ * host.c makes the rooms, in this order; close.c takes them down. A room gets a
+ * pointer to what it needs of the others, never the host. Only the bindings
+ * (core/lua/, core/modules/) and the files of the host itself include this
+ * header: host.c, pump.c, drive.c, close.c, fork.c, native_exit.c.
  */
 #ifndef TIDE_HOST_H
 #define TIDE_HOST_H
@@ -182,6 +182,8 @@ bool tide_host__pump_dry(tide_host *host);
 bool tide_host__script_alive(tide_host *host);
 /* Sets what tide_last_error tells; takes a copy. */
 void tide_host__set_error(tide_host *host, const char *message);
+/* Frees what drain_reason has held. */
+void tide_host__free_reason(char *reason);
 /* Something was queued for the pump. */
 void tide_host__wake(tide_host *host);
 /* Ends tide_run with this code after the present loop turn. */

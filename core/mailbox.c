@@ -5,12 +5,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-typedef struct tide_letter {
-  struct tide_letter *next;
-  tide_post_fn fn;
-  void *arg;
-} tide_letter;
-
 struct tide_mailbox {
   atomic_uint references;
   tide_host *host;
@@ -49,14 +43,9 @@ void tide_mailbox_unref(tide_mailbox *mailbox) {
   free(mailbox);
 }
 
-int tide_mailbox_post(tide_mailbox *mailbox, tide_post_fn fn, void *arg) {
-  tide_letter *letter = malloc(sizeof *letter);
+int tide_mailbox_send(tide_mailbox *mailbox, tide_letter *letter) {
   bool closed, first;
-  if (letter == NULL)
-    return UV_ENOMEM;
   letter->next = NULL;
-  letter->fn = fn;
-  letter->arg = arg;
   uv_mutex_lock(&mailbox->lock);
   closed = mailbox->closed;
   if (!closed) {
@@ -69,9 +58,19 @@ int tide_mailbox_post(tide_mailbox *mailbox, tide_post_fn fn, void *arg) {
       uv_async_send(mailbox->wake);
   }
   uv_mutex_unlock(&mailbox->lock);
-  if (closed)
-    free(letter);
   return closed ? TIDE_ECANCELED : 0;
+}
+
+int tide_mailbox_post(tide_mailbox *mailbox, tide_post_fn fn, void *arg) {
+  tide_letter *letter = malloc(sizeof *letter);
+  int rc;
+  if (letter == NULL)
+    return UV_ENOMEM;
+  *letter = (tide_letter){.fn = fn, .arg = arg, .allocated = true};
+  rc = tide_mailbox_send(mailbox, letter);
+  if (rc != 0)
+    free(letter);
+  return rc;
 }
 
 int tide_mailbox_wake(tide_mailbox *mailbox) {
@@ -93,9 +92,11 @@ static void call_all(tide_mailbox *mailbox, int status) {
   mailbox->last = &mailbox->first;
   uv_mutex_unlock(&mailbox->lock);
   for (; at != NULL; at = next) {
+    bool allocated = at->allocated;
     next = at->next;
     at->fn(mailbox->host, at->arg, status);
-    free(at);
+    if (allocated)
+      free(at);
   }
 }
 

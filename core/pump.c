@@ -227,7 +227,7 @@ static void take_up_drain(tide_host *host) {
     lua_pushboolean(host->L, kill);
     tide_host__call(host, 3, 0, "drain");
   }
-  free(reason);
+  tide_host__free_reason(reason);
 }
 
 /* The program's last work may have ended, which a shutdown waits for. */

@@ -18,6 +18,7 @@
 struct tide_token {
   atomic_uint holders;
   tide_mailbox *mailbox;
+  tide_letter letter; /* that it is done */
   int status;
   char *message; /* NULL: that of the status */
 };
@@ -94,7 +95,8 @@ static void on_done(tide_host *host, void *arg, int status) {
 void tide_task_done(tide_token *token, int status, const char *message) {
   token->status = status <= 0 ? status : TIDE_EINVAL;
   token->message = message != NULL ? strdup(message) : NULL;
-  if (tide_mailbox_post(token->mailbox, on_done, token) != 0)
+  token->letter = (tide_letter){.fn = on_done, .arg = token};
+  if (tide_mailbox_send(token->mailbox, &token->letter) != 0)
     let_go(token); /* nobody is left who waits for it */
 }
 

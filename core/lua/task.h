@@ -134,6 +134,8 @@ typedef struct tide_sched {
   tide_horizon horizon;
   tide_task *current;       /* whose code runs right now */
   tide_task *first, **last; /* the run queue */
+  tide_task *starting;      /* taken from it, and not resumed yet */
+  int starting_place;       /* in `live` */
   int queued;
   int left;         /* slices in this turn of the pump */
   lua_Integer live; /* tasks started and not ended */

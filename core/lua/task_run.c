@@ -207,6 +207,7 @@ int tide_task_slice(lua_State *L, tide_sched *s, tide_task *t, int nargs,
   tide_host *host = s->host;
   tide_slice slice;
   int status;
+  s->starting = NULL;
   t->state = TASK_RUNNING;
   s->current = t;
   tide_slice_enter_task(host->interrupt, &slice, t->co,
@@ -280,12 +281,28 @@ static void tell(lua_State *L, int which, int index) {
   lua_call(L, 1, 0);
 }
 
+/* A turn has ended with an error, for want of memory, between taking a task and
+ * resuming it: it gets another turn. What was ended meanwhile is not in `live`
+ * any more, and may not be looked at. */
+static void put_back(lua_State *L, tide_sched *s) {
+  tide_task *t = s->starting;
+  s->starting = NULL;
+  lua_rawgeti(L, lua_upvalueindex(UP_LIVE), s->starting_place);
+  if (lua_touserdata(L, -1) == t && t->state != TASK_RUNNING &&
+      t->state != TASK_DONE)
+    tide_task_append(s, t);
+  lua_pop(L, 1);
+}
+
 /* One slice of a queued task, or what it has left to end. */
 static void step(lua_State *L, tide_sched *s, tide_task *t) {
   int index = lua_gettop(L) + 1;
   int status, results = 0;
+  s->starting = t;
+  s->starting_place = t->place;
   lua_rawgeti(L, lua_upvalueindex(UP_LIVE), t->place);
   if (t->state == TASK_DONE) { /* it was ended while it was queued */
+    s->starting = NULL;
     tide_task_release(L, s, t);
     return;
   }
@@ -334,11 +351,14 @@ static int pump(lua_State *L) {
     lua_pushboolean(L, false);
     return 1;
   }
+  if (s->starting != NULL)
+    put_back(L, s);
   s->now = tide_sched_time(s);
   stop_at = s->now + BUDGET;
   s->left = SLICES;
   while (s->first != NULL) {
     step(L, s, take(s));
+    s->starting = NULL;
     lua_settop(L, 0);
     if (--s->left % CLOCK_EVERY == 0) {
       s->now = tide_sched_time(s);
