@@ -1,5 +1,4 @@
 /* core.c: the table `moontide.core`, and how a Lua state gets its host. */
-#include <assert.h>
 #include <lualib.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +44,7 @@ static void empty_ghost(lua_State *L) {
 void tide_lua_newlib(lua_State *L, tide_host *host, const luaL_Reg *functions) {
   int count = 0;
   (void)host; /* without assertions */
-  assert(tide_host__of(L) == host);
+  (void)host; /* L's: there is no other */
   while (functions[count].name != NULL)
     count++;
   lua_createtable(L, 0, count + 8); /* and a constant or two */
