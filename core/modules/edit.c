@@ -179,7 +179,7 @@ static int read_line(lua_State *L) {
   e->prompt = lua_tostring(L, PROMPT);
   e->failed = e->left = false;
   const char *line = lib->el_gets(e->el, &count);
-  if (e->left || e->failed)
+  if (line == NULL || count <= 0)
     go_below(e);
   e->L = NULL;
   if (e->failed) {

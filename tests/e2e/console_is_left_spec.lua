@@ -72,6 +72,15 @@ describe("the console is left", function()
     end
   end)
 
+  it("when the process has had enough of it, with its reason", function()
+    local person, host = console.start()
+    local conn = host.conns[#host.conns]
+    conn:send { type = "event", event = "closed", text = "nothing was asked for 30 minutes" }
+    conn.pipe:shutdown()
+    person:see "orders>\nmoontide: nothing was asked for 30 minutes\n"
+    assert.equal(69, person:wait())
+  end)
+
   it("with 0 when the process has ended in order, and shows its report", function()
     local person, host = console.start()
     local conn = host.conns[#host.conns]

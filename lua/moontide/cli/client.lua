@@ -71,6 +71,8 @@ local function hear(self, line)
     reply(message)
   elseif message.type == "refused" or message.type == "error" then
     self.refused = message.message
+  elseif message.event == "closed" then
+    self.refused = message.text
   elseif message.type == "event" then
     self.on_event(message)
   end

@@ -37,7 +37,7 @@ function M.code(found, connection, outcome)
     return 0
   elseif status == "closed" then
     M.complain(connection.refused
-      or ("process %s has closed the connection before it answered"):format(found.pid or "there"))
+      or ("process %s has closed the connection"):format(found.pid or "there"))
     return M.NONE
   elseif status == "late" then
     M.complain(("process %s has not answered in time"):format(found.pid or "there"))
