@@ -47,13 +47,20 @@ local function report(shutdown, code)
   write(2, "lifecycle", "no exit report: " .. record.text(summary))
 end
 
--- Who looks in is told how it was, and leaves.
-local function dismiss(shutdown, summary)
-  local console = package.loaded["moontide.console.server"]
-  if not console then return end
-  local run = shutdown.run_state
-  local ok, err = pcall(console.finish, summary, run and run.total_end)
+-- What those who look in have to do with it, if there was one.
+local function console(what, ...)
+  local server = package.loaded["moontide.console.server"]
+  if not server then return end
+  local ok, err = pcall(server[what], ...)
   if not ok then write(2, "console", "the clients were not told: " .. record.text(err)) end
+end
+
+--- Lets go of what may take a moment; called before the state is `stopped`.
+---@async
+---@param shutdown moontide.Shutdown
+function M.part(shutdown)
+  local run = shutdown.run_state
+  console("part", run and run.total_end)
 end
 
 -- The script's own sinks have what the core's log has for its end, and no more than what is left.
@@ -79,7 +86,7 @@ function M.finish(shutdown, code, decisive)
   write(level, "lifecycle", "stopped", "exit_code", code, "reason", shutdown.reason.kind,
     "duration_ms", math.floor((core.clock.now() - shutdown.started_at) * 1000 + 0.5),
     "why", text or tostring(shutdown.reason))
-  dismiss(shutdown, summary)
+  console("finish", summary)
   close_sinks(shutdown)
 end
 

@@ -14,6 +14,7 @@ local core = require "moontide.core"
 ---@field status moontide.console.Status|nil nil: not over yet
 ---@field audited boolean|nil its end is to be recorded
 ---@field kept boolean|nil
+---@field lasts boolean|nil it goes on to the last moment of the process
 ---@field failed boolean|nil an answer could not be sent
 ---@field left integer bytes of output that it may still send
 local Reply = {}

@@ -88,37 +88,45 @@ end
 
 local ORDER = { starting = 1, ready = 2, draining = 3, stopped = 4 }
 
--- Waits until the state is reached or passed.
-local function wait_for(wanted, seconds)
-  local states = require "moontide.states"
+local function answer(reply)
+  reply:value { status = require("moontide.console.status").collect() }
+end
+
+-- Answers when the state is reached or passed: in the move itself, for behind the last one nothing
+-- else runs.
+local function answer_at(wanted, reply)
+  local state = core.state.get()
+  if ORDER[state] < ORDER[wanted] then return false end
+  answer(reply)
+  if state ~= wanted then
+    reply:error { message = ("the state is past %s: it is %s"):format(wanted, state) }
+  end
+  reply:done(state == wanted and "ok" or "error")
+  return true
+end
+
+local function wait_for(wanted, seconds, reply)
+  if answer_at(wanted, reply) then return end
   local waiter = task.waiter("the state " .. wanted)
-  local cancel = states.on_state(function() waiter:wake() end)
-  local ok, err = pcall(task.timeout, seconds, function()
-    while ORDER[core.state.get()] < ORDER[wanted] do
-      waiter:wait()
-      waiter = task.waiter("the state " .. wanted)
-    end
+  local cancel = require("moontide.states").on_state(function()
+    if answer_at(wanted, reply) then waiter:wake() end
   end)
-  cancel()
-  if not ok and task.current().cancelled then error(err, 0) end
-  return ok
+  local _ <close> = setmetatable({}, { __close = cancel })
+  reply.lasts = true
+  if pcall(task.timeout, seconds, function() waiter:wait() end) then return end
+  task.sleep(0) -- raises, if it was not the time
+  answer(reply)
+  reply:done "timeout"
 end
 
 function handlers.status(_, request, reply)
   local wanted = request.wait
-  local reached = true
-  if wanted ~= nil then
-    if not ORDER[wanted] then
-      error(require("moontide.suggest").unknown("state", tostring(wanted),
-        { "starting", "ready", "draining", "stopped" }), 0)
-    end
-    reached = wait_for(wanted, field(request, "timeout", "number", 30))
+  if wanted == nil then return answer(reply) end
+  if not ORDER[wanted] then
+    error(require("moontide.suggest").unknown("state", tostring(wanted),
+      { "starting", "ready", "draining", "stopped" }), 0)
   end
-  reply:value { status = require("moontide.console.status").collect() }
-  if not reached then return reply:done "timeout" end
-  if wanted and core.state.get() ~= wanted then
-    reply:refuse(("the state is past %s: it is %s"):format(wanted, core.state.get()), "error")
-  end
+  wait_for(wanted, field(request, "timeout", "number", 30), reply)
 end
 
 -- ---- drain, tail --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 
 local audit = require "moontide.console.audit"
 local core = require "moontide.core"
+local flow = require "moontide.console.flow"
 local replies = require "moontide.console.reply"
 local requests = require "moontide.console.requests"
 local sessions = require "moontide.console.session"
@@ -124,46 +125,63 @@ require("moontide.states").on_state(function(_, to)
   end
 end)
 
---- How long the clients may take to read the last of it, and evaluations to end, in seconds.
+-- ---- the end ------------------------------------------------------------------------------------
+
+--- How long evaluations may take to end when the process does, and clients to read their answers,
+--- in seconds.
 M.FAREWELL = 0.25
 
-local function wait_until(fn, till)
-  while not fn() and core.clock.now() < till do task.sleep(0.005) end
+local function cancel(session)
+  for _, reply in pairs(session.running) do
+    local running = not reply.lasts and (reply.evaluation or reply).task
+    if running then running:cancel "the process ends" end
+  end
 end
 
--- Whether all requests are answered, and all that they started is over.
-local function all_ended(list)
+-- Whether a session is answered all that it will be, has ended what it started, and has read it.
+local function is_over(session)
+  local evaluations = session.evaluations
+  if evaluations and evaluations:count() > 0 then return false end
+  for _, reply in pairs(session.running) do
+    if not reply.lasts then return false end
+  end
+  return session.closed ~= nil or flow.is_read(session)
+end
+
+local function all_over(list)
   for _, session in ipairs(list) do
-    local evaluations = session.evaluations
-    if not session:is_idle() or (evaluations and evaluations:count() > 0) then return false end
+    if not is_over(session) then return false end
   end
   return true
 end
 
--- Until when something that takes a moment may last: half of what is left of the total, at most.
-local function moment(total_end)
-  local now = core.clock.now()
-  return now + math.max(0, math.min(M.FAREWELL, ((total_end or math.huge) - now) / 2))
-end
-
---- The process ends: the clients are told how it was, and what they run is cancelled.
+--- The last phase is over, the process will end: what clients run is cancelled and answered. At
+--- most half of the time that is left of the total goes into that.
 ---@async
----@param summary moontide.Report|nil
 ---@param total_end number|nil when the process must have ended, on the clock's scale
-function M.finish(summary, total_end)
-  local text = summary and require("moontide.observe.report.lines").text(summary)
-  local readers = package.loaded["moontide.observe.readers"]
-  if readers then readers.flush() end
+function M.part(total_end)
   local list = {}
   for session in sessions.each() do
     list[#list + 1] = session
-    if text then session:send { type = "event", event = "report", text = text } end
-    session.scope:cancel "the process ends"
+    cancel(session)
   end
-  wait_until(function() return all_ended(list) end, moment(total_end))
-  for _, session in ipairs(list) do session:leave "the process ends" end
-  wait_until(function() return sessions.count() == 0 end, moment(total_end))
-  for session in sessions.each() do session:close "the process ends" end
+  local now = core.clock.now()
+  local till = now + math.min(M.FAREWELL, ((total_end or math.huge) - now) / 2)
+  while not all_over(list) and core.clock.now() < till do task.sleep(0.002) end
+end
+
+--- The process ends now: the clients are told how it was. Nothing waits here, so that whoever sees
+--- the state "stopped" sees the exit code as well.
+---@param summary moontide.Report|nil
+function M.finish(summary)
+  local text = summary and require("moontide.observe.report.lines").text(summary)
+  local readers = package.loaded["moontide.observe.readers"]
+  if readers then readers.flush() end
+  for session in sessions.each() do
+    for _, reply in pairs(session.running) do reply:done "cancelled" end
+    if text then session:send { type = "event", event = "report", text = text } end
+    session:close "the process ends"
+  end
 end
 
 return M

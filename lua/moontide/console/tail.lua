@@ -53,6 +53,7 @@ function M.start(session, request, reply)
   local tail = setmetatable({ reply = reply, level = LEVELS[level], missed = 0 }, Tail)
   local _ <close> = setmetatable({}, { __close = function() readers.remove(tail) end })
   readers.add(tail)
+  reply.lasts = true
   core.log.write(0, "console", "tail", "session", session.id, "level", level)
   task.waiter("records of the log"):wait()
 end

@@ -70,6 +70,7 @@ local function exit_code(shutdown, outcome)
 end
 
 local function ended(shutdown, outcome)
+  require("moontide.finish").part(shutdown)
   local code, decisive = exit_code(shutdown, outcome)
   require("moontide.states").move("stopped", shutdown.reason)
   shutdown.code = code
