@@ -67,6 +67,22 @@ describe("a message", function()
   end)
 end)
 
+describe("half a line", function()
+  it("is ended before the prompt, which else would not stand where editing thinks", function()
+    local person, host = console.start {
+      half = function(conn, message)
+        conn:send { id = message.id, type = "out", text = "half" }
+        conn:done(message.id)
+      end,
+    }
+    person:type "half\r"
+    person:see "orders> half\nhalf\norders>$"
+    person:type "1\r"
+    person:see "\norders> 1\norders>$" -- and no empty line the next time
+    assert.equal("1", host:wait_for("eval", 2).source)
+  end)
+end)
+
 describe("another size of the terminal", function()
   it("draws the line again, in as many columns", function()
     local person, host = console.start(nil, { columns = 80 })

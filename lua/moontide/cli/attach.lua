@@ -107,6 +107,13 @@ local function none(target, directories, words)
   local names = {}
   for i, found in ipairs(all) do names[i] = ("%s (%d)"):format(found.name, found.pid) end
   local others = #names > 0 and "; there is " .. table.concat(names, ", ") or ""
+  for _, directory in ipairs(directories) do
+    local list, message = core.files.list(directory)
+    if not list and message:find "^EACCES" then
+      others = ("%s; %s cannot be listed by you: name the path of the socket"):format(others,
+        directory)
+    end
+  end
   return ("%s in %s%s (--dir says where else to look)"):format(what, words, others)
 end
 

@@ -12,6 +12,7 @@ local M = {}
 ---@field complete fun(line: string, cursor: integer): integer|nil, string|nil
 ---@field pending string what was typed and not yet read
 ---@field ended boolean|nil there is no more input
+---@field partial boolean|nil what was shown last is half a line: no place for a prompt
 local Reader = {}
 Reader.__index = Reader
 
@@ -33,7 +34,7 @@ function M.new()
   local terminal = native.is_terminal(0) and native.is_terminal(1)
   local editor, message = open_editor(terminal)
   return setmetatable({
-    terminal = terminal, editor = editor, pending = "", fresh = true,
+    terminal = terminal, editor = editor, pending = "",
   }, Reader), message
 end
 
@@ -135,6 +136,7 @@ end
 ---@return string|nil why there is none: "end", "left" (by ~.), "gone" (the terminal), or what
 --- `turn` said
 function Reader:read(prompt)
+  if self.partial and self.terminal then self:show "\n" end
   if self.editor then return edit_line(self, prompt) end
   return plain_line(self, prompt)
 end
@@ -155,11 +157,12 @@ function Reader:forget()
 end
 
 --- Shows a text: above the line, if one is being read.
----@param text string ends with a newline
+---@param text string without a newline at its end it is half a line
 function Reader:show(text)
   if self.reading then
-    self.editor:above(text)
-  else
+    self.editor:above(show.line(text))
+  elseif text ~= "" then
+    self.partial = text:sub(-1) ~= "\n"
     io.stdout:write(text)
     io.stdout:flush()
   end
