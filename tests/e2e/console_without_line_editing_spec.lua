@@ -54,6 +54,11 @@ describe("a terminal without line editing", function()
     end)
   end
 
+  it("has a prompt in colour", function()
+    local person = console.start(nil, { env = { MOONTIDE_LIBEDIT = "/nowhere", NO_COLOR = false } })
+    assert.matches("\27[1morders>\27[0m ", person.process:stdout(), 1, true)
+  end)
+
   it("is left by a line ~., also while something runs", function()
     for _, before in ipairs { "", "spin()\r" } do
       local person, host = console.start({ ["spin()"] = spin }, DUMB)

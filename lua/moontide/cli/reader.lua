@@ -20,7 +20,7 @@ local function open_editor(terminal)
   local term = os.getenv "TERM"
   if not terminal or not term or term == "dumb" then return nil end
   local ok, edit = pcall(require, "moontide.core.edit")
-  if not ok then return nil, "this moontide is built without line editing" end
+  if not ok then return nil, "this moontide is built without it" end
   -- Before libedit looks, so that it is the state it knows between lines.
   native.keys(true)
   local editor, message = edit.open()
@@ -110,7 +110,10 @@ local function take_line(self)
 end
 
 local function plain_line(self, prompt)
-  if self.terminal then show.out(prompt) end
+  if self.terminal then
+    self:show(prompt)
+    self.partial = false -- Enter will end it
+  end
   while true do
     local line = take_line(self)
     if line == "~." then return nil, "left" end
