@@ -314,6 +314,7 @@ void tide_free(tide_host *host) {
   free_rooms(host);
   free(host->leaving);
   tide_host__free_reason(atomic_load(&host->drain_reason));
+  free(host->routes);
   free(host->last_error);
   free(host->name);
   free(host);

@@ -70,6 +70,8 @@ struct tide_host {
   struct tide_horizon *horizon;      /* of the task library; NULL before Lua */
   struct tide_sched *sched;          /* likewise (lua/task.h) */
   struct tide_lua_http *http_bridge; /* likewise (lua/http.h) */
+  const struct tide_route **routes;  /* by number; see lua/http_listener.c */
+  size_t route_count;
   tide_log *log;
   struct tide_log_tap *tap; /* core/log_tap.h; NULL before it is used */
   tide_lifecycle lifecycle;

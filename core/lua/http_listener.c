@@ -1,5 +1,7 @@
 /* http_listener.c: listeners, from their options to the report of a drain. */
 #include <llhttp.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "http.h"
@@ -152,6 +154,27 @@ static int method_number(const char *name) {
   return -1;
 }
 
+/* Notes the route by its number, for who may not ask Lua (task_note.c): a
+ * signal handler of this thread, so that the list is whole at any moment.
+ * Without memory for that it goes by another name there. */
+static void note_route(tide_host *host, const tide_route *made) {
+  size_t count = host->route_count;
+  size_t id = (size_t)made->id;
+  const tide_route **grown, **old = host->routes;
+  if (id >= count) {
+    grown = calloc(2 * id + 16, sizeof *grown);
+    if (grown == NULL)
+      return;
+    if (count > 0)
+      memcpy(grown, old, count * sizeof *grown);
+    host->routes = grown;
+    atomic_signal_fence(memory_order_release);
+    host->route_count = 2 * id + 16;
+    free(old);
+  }
+  host->routes[id] = made;
+}
+
 /* http.route(listener, method, pattern, id, stream, body_limit, watch)
  * -> true | nil, message; `watch` is 1, 0 or -1: see core/http/route.h */
 static int route(lua_State *L) {
@@ -177,6 +200,8 @@ static int route(lua_State *L) {
   made->stream = lua_toboolean(L, 5);
   made->body_limit = (uint64_t)luaL_optnumber(L, 6, 0);
   made->watch = (int)luaL_optinteger(L, 7, 0);
+  if (made->id > 0)
+    note_route(tide_lua_host(L), made);
   lua_pushboolean(L, 1);
   return 1;
 }

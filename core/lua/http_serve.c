@@ -104,12 +104,10 @@ static bool push_handler(lua_State *L, const tide_lua_http *bridge, int route) {
 
 /* Options belong to the route: they are set when it is another one. */
 static void set_options(lua_State *L, const tide_lua_http *bridge, tide_task *t,
-                        const tide_route *match) {
-  int route = match->id;
+                        int route) {
   if (t->route == route)
     return;
   t->route = route;
-  t->serves = match;
   lua_rawgeti(L, LUA_REGISTRYINDEX, t->sched->live_ref);
   lua_rawgeti(L, -1, t->place);
   lua_rawgeti(L, LUA_REGISTRYINDEX, bridge->options);
@@ -153,7 +151,7 @@ static void outlived(tide_lua_http *bridge, int top, uint32_t slot, int status,
 bool tide_lua_serve(tide_lua_http *bridge, tide_exchange *exchange) {
   tide_host *host = bridge->host;
   lua_State *L = host->L;
-  const tide_route *route = tide_exchange_match(exchange)->route;
+  int route = tide_exchange_match(exchange)->route->id;
   uint32_t slot = tide_exchange_slot(exchange);
   int top, status, results = 0;
   bool pump_wanted = host->pump_wanted;
@@ -163,7 +161,7 @@ bool tide_lua_serve(tide_lua_http *bridge, tide_exchange *exchange) {
     return false;
   host->pump_wanted = pump_wanted;
   top = lua_gettop(L);
-  if (!push_handler(L, bridge, route->id)) {
+  if (!push_handler(L, bridge, route)) {
     tide_task_lend_back(host->sched, t);
     lua_settop(L, top);
     return false;

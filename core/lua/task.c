@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- places ----------------------------------------------------------- */
 
@@ -49,6 +48,7 @@ tide_task *tide_task_new(lua_State *L, tide_sched *s, int scope) {
                    .sched = s,
                    .scope = lua_touserdata(L, scope),
                    .place = place};
+  tide_task_unname(s, place);
   t->deadline = t->scope->deadline;
   lua_pushvalue(L, lua_upvalueindex(UP_TASK));
   lua_setmetatable(L, -2);
@@ -165,16 +165,9 @@ static bool is_timed(lua_State *L, int opts) {
   return timed;
 }
 
-/* A copy of the name: what opts refers to, Lua may free or replace. */
-static void copy_name(lua_State *L, int opts, tide_task *t) {
-  size_t length;
-  const char *name;
-  if (lua_getfield(L, opts, "name") == LUA_TSTRING) {
-    name = lua_tolstring(L, -1, &length);
-    if (length >= sizeof t->name)
-      length = sizeof t->name - 1;
-    memcpy(t->name, name, length); /* the NUL is there */
-  }
+static void keep_name(lua_State *L, int opts, const tide_task *t) {
+  if (lua_getfield(L, opts, "name") == LUA_TSTRING)
+    tide_task_name(L, t->sched, t);
   lua_pop(L, 1);
 }
 
@@ -191,7 +184,8 @@ static int start(lua_State *L) {
   timeout = timeout_of(L, 2);
   timed = is_timed(L, 2);
   t = make(L, 3);
-  copy_name(L, 2, t);
+  if (timed)
+    keep_name(L, 2, t);
   lua_pushvalue(L, 2);
   lua_setiuservalue(L, -2, TASK_OPTS);
   t->timed = timed;
@@ -283,10 +277,15 @@ static int policy(lua_State *L) {
 
 static int free_sched(lua_State *L) {
   tide_sched *s = lua_touserdata(L, 1);
+  int i;
   tide_horizon_close(&s->horizon);
   free(s->free_places);
   free(s->threads);
   free(s->free_threads);
+  for (i = 0; i < TIDE_NAME_BLOCKS; i++) {
+    free(s->names[i]);
+    s->names[i] = NULL;
+  }
   s->free_places = NULL;
   s->threads = NULL;
   s->free_threads = NULL;

@@ -42,8 +42,10 @@ typedef enum tide_outcome {
 
 typedef struct tide_scope tide_scope;
 
-/* Longer names are cut, in a task's own copy. */
-#define TIDE_TASK_NAME 40
+/* Copies of names for who may not ask Lua (task_note.c), by a task's place:
+ * only tasks of some kind have one, and only those in the first places. */
+enum { TIDE_NAME_SIZE = 40, TIDE_NAMES = 64, TIDE_NAME_BLOCKS = 64 };
+typedef char tide_task_names[TIDE_NAMES][TIDE_NAME_SIZE];
 
 typedef struct tide_task {
   tide_far far; /* first: its entry in the clock */
@@ -54,7 +56,6 @@ typedef struct tide_task {
   struct tide_task *older;  /* in the scope */
   struct tide_task *newer;
   lua_State *co;      /* NULL but from its first slice to its last */
-  const struct tide_route *serves; /* whose handler it last was, or NULL */
   const void *source; /* TASK_WAITS: what it waits for, to compare */
   double deadline;    /* seconds of the clock; 0: none */
   double allowed;     /* the seconds it was given; 0: see deadline */
@@ -83,8 +84,6 @@ typedef struct tide_task {
   bool has_more;
   bool evaluation; /* its coroutine has the hook of evaluation.h */
   bool killed;     /* ... which raises at each instruction */
-  char name[TIDE_TASK_NAME]; /* that its options gave, for who may not ask Lua;
-                                empty: none */
 } tide_task;
 
 /* User values of a task. */
@@ -146,6 +145,8 @@ typedef struct tide_sched {
   int live_ref;     /* and the table `live` */
   int ready_fn;     /* and what has a task ready for C to start */
   int outlived_fn;  /* and what goes on with a task that C has started */
+
+  tide_task_names *names[TIDE_NAME_BLOCKS]; /* NULL: none there yet */
 
   int *free_places; /* a stack of the places in `live` that are free */
   int free_count, place_count, place_room;
@@ -233,6 +234,14 @@ extern const luaL_Reg tide_task_look_functions[];
 void tide_task_name_slices(tide_host *host);
 /* The kind of a slice that is a task's. */
 extern const char tide_slice_of_task[];
+/* Keeps a copy of its name, which is the string on the top of the stack. */
+void tide_task_name(lua_State *L, tide_sched *s, const tide_task *t);
+/* The place is another's now. */
+static inline void tide_task_unname(tide_sched *s, int place) {
+  unsigned block = (unsigned)place / TIDE_NAMES;
+  if (block < TIDE_NAME_BLOCKS && s->names[block] != NULL)
+    (*s->names[block])[place % TIDE_NAMES][0] = '\0';
+}
 
 /* task_call.c */
 

@@ -6,7 +6,7 @@
  * is copied is what lies in C structs.
  */
 #include <llhttp.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "../append.h"
 #include "../http/route.h"
@@ -17,6 +17,33 @@ const char tide_slice_of_task[] = "task";
 /* How far up a task without a name looks for one that has it. */
 #define OWNERS 8
 
+void tide_task_name(lua_State *L, tide_sched *s, const tide_task *t) {
+  unsigned block = (unsigned)t->place / TIDE_NAMES;
+  const char *name = lua_tostring(L, -1);
+  if (block >= TIDE_NAME_BLOCKS)
+    return;
+  if (s->names[block] == NULL)
+    s->names[block] = calloc(1, sizeof *s->names[block]);
+  if (s->names[block] != NULL)
+    tide_append((*s->names[block])[t->place % TIDE_NAMES], TIDE_NAME_SIZE, 0,
+                name);
+}
+
+/* "" when there is none. */
+static const char *name_of(const tide_task *t) {
+  unsigned block = (unsigned)t->place / TIDE_NAMES;
+  if (block >= TIDE_NAME_BLOCKS || t->sched->names[block] == NULL)
+    return "";
+  return (*t->sched->names[block])[t->place % TIDE_NAMES];
+}
+
+/* The route whose handler it is, or was in its life before; they live as long
+ * as the room they are in. */
+static const tide_route *route_of(const tide_host *host, const tide_task *t) {
+  bool known = t->route > 0 && (size_t)t->route < host->route_count;
+  return known && host->http != NULL ? host->routes[t->route] : NULL;
+}
+
 static size_t put_route(char *out, size_t size, size_t at,
                         const tide_route *route) {
   at = tide_append(out, size, at,
@@ -26,36 +53,32 @@ static size_t put_route(char *out, size_t size, size_t at,
 }
 
 /* " of GET /orders/:id", or of the name that its options gave; 0: it has
- * neither. Routes live as long as the room they are in. */
+ * neither. */
 static size_t put_name(const tide_host *host, const tide_task *t, char *out,
                        size_t size, size_t at) {
-  bool served = t->serves != NULL && host->http != NULL;
-  if (t->name[0] == '\0' && !served)
+  const char *name = name_of(t);
+  const tide_route *route = route_of(host, t);
+  if (*name == '\0' && route == NULL)
     return 0;
   if (at > 0)
     at = tide_append(out, size, at, " of ");
-  if (t->name[0] != '\0')
-    return tide_append(out, size, at, t->name);
-  return put_route(out, size, at, t->serves);
-}
-
-/* tide.timeout, tide.race: what it is for says more. */
-static bool says_little(const tide_task *t) {
-  return strncmp(t->name, "tide.", 5) == 0;
+  if (*name != '\0')
+    return tide_append(out, size, at, name);
+  return put_route(out, size, at, route);
 }
 
 /* A task that was just spawned has the name of whoever spawned it to go by. */
 static void put_task(const tide_host *host, const tide_task *t, char *out,
                      size_t size) {
-  size_t at = 0, end;
+  size_t at = 0;
   int i;
   for (i = 0; i < OWNERS && t != NULL; i++, t = t->scope->owner) {
-    end = put_name(host, t, out, size, at);
-    if (end > 0 && !says_little(t))
+    if (put_name(host, t, out, size, at) > 0)
       return;
-    at = end > 0 ? end : at > 0 ? at : tide_append(out, size, 0, "a task");
+    if (at == 0)
+      at = tide_append(out, size, 0, "a task");
   }
-  if (i == 1 && at == strlen("a task"))
+  if (i == 1)
     tide_append(out, size, 0, "a root task");
   else
     tide_append(out, size, at, " of a root task");
