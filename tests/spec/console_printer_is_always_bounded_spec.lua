@@ -133,3 +133,42 @@ describe("a quoted string", function()
     end
   end)
 end)
+
+describe("a table that is changed while it is looked at", function()
+  it("is shown all the same", function()
+    math.randomseed(SEED)
+    for _ = 1, 100 do
+      local value, n = {}, 0
+      for i = 1, 500 do value["k" .. i] = { i } end
+      -- What other tasks do while an evaluation yields, and finalizers.
+      debug.sethook(function()
+        for key in next, value do value[key] = nil end
+        for i = 1, 600 do value["new" .. n + i] = { i } end -- the table is made anew
+        n = n + 600
+      end, "", 997)
+      local ok, text = pcall(printer.text, value)
+      local fine, data = pcall(printer.data, value)
+      debug.sethook()
+      assert(ok, text)
+      assert(fine, data)
+    end
+  end)
+end)
+
+describe("tables of huge tables", function()
+  it("take no more time than one", function()
+    local huge, wide = {}, {}
+    for i = 1, 200000 do huge["k" .. i] = i end
+    for i = 1, 50 do
+      wide[i] = {}
+      for k = 1, 50 do wide[i][k] = { { huge, huge } } end
+    end
+    for _, show in ipairs { printer.text, printer.data } do
+      local began = os.clock()
+      show(wide)
+      show { huge, huge, huge, wide }
+      -- Some 20 ms; without a bound over all of them it is half a minute.
+      assert.is_true(os.clock() - began < 2)
+    end
+  end)
+end)

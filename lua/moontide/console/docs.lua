@@ -5,6 +5,8 @@
 -- is a module or a class, a line of its own; below it are its members. A member of a module may be
 -- another module, or a member of one.
 
+local step = require "moontide.console.steps"
+
 local M = {}
 
 ---@class moontide.console.Member
@@ -195,7 +197,7 @@ function M.home_of(value)
   local class = meta and rawget(meta, "__name")
   local home = type(class) == "string" and M.class(class)
   if home or kind ~= "table" then return home or nil end
-  for name, module in next, package.loaded do
+  for name, module in step, package.loaded do
     if rawequal(module, value) and type(name) == "string" and M.module(name) then
       return M.module(name)
     end

@@ -1,5 +1,7 @@
 --- Names that exist in this process right now, by what they name: completion in the string
 --- arguments of commands. No code of a script runs.
+local step = require "moontide.console.steps"
+
 local M = {}
 
 -- So many tasks are looked at.
@@ -55,7 +57,7 @@ end
 
 local function checks(names)
   local readiness = package.loaded["moontide.readiness"]
-  for name in pairs(readiness and readiness.all() or {}) do add(names, name) end
+  for name in step, readiness and readiness.all() or {} do add(names, name) end
 end
 
 local function keys(names)

@@ -28,6 +28,7 @@ local REMARK = 40
 ---@field limits moontide.console.Limits
 ---@field left integer bytes that may still come
 ---@field open table<table, integer> the tables around this place, with their level
+---@field walk moontide.console.Walk steps over tables
 ---@field names table<function, string>|nil
 ---@field budget moontide.console.Budget of metamethods
 
@@ -40,7 +41,10 @@ end
 
 local function printing(given)
   local limits = complete(given)
-  return { limits = limits, left = limits.bytes, open = {}, budget = metamethod.budget() }
+  return {
+    limits = limits, left = limits.bytes, open = {}, walk = entries.walk(),
+    budget = metamethod.budget(),
+  }
 end
 
 local function scalar(state, value)
@@ -119,8 +123,8 @@ local function lay_out(items, listed, depth)
   return "{\n  " .. text:gsub("\n", "\n  ") .. "\n}"
 end
 
-local function below_limit(value)
-  local count, at_least = entries.count(value)
+local function below_limit(state, value)
+  local count, at_least = entries.count(value, state.walk)
   if count == 0 and not at_least then return "{}" end
   return ("{ ... %s }"):format(entries.more(count, at_least))
 end
@@ -136,8 +140,8 @@ local function render_table(state, value, depth)
   if opened_at then return cycle(depth, opened_at) end
   local class = scalars.class(value)
   local prefix = class and class .. " " or ""
-  if depth >= state.limits.depth then return prefix .. below_limit(value) end
-  local shown = entries.of(value, state.limits.items)
+  if depth >= state.limits.depth then return prefix .. below_limit(state, value) end
+  local shown = entries.of(value, state.limits.items, state.walk)
   state.open[value] = depth + 1
   local items, left_out = items_of(state, value, shown, depth + 1)
   state.open[value] = nil

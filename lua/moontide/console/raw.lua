@@ -1,5 +1,6 @@
 --- Looking at values without running anything: raw reads, and `__index` where it is a table.
 local commands = require "moontide.console.commands"
+local step = require "moontide.console.steps"
 
 local M = {}
 
@@ -38,7 +39,7 @@ function M.each(value, take)
     if type(value) == "table" then
       local key, held
       for _ = 1, KEYS do
-        key, held = next(value, key)
+        key, held = step(value, key)
         if key == nil then break end
         if type(key) == "string" then take(key, held) end
       end

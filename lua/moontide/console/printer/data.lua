@@ -99,10 +99,10 @@ end
 local function table_data(state, value, depth)
   if state.open[value] then return "<cycle>" end
   if depth >= state.limits.depth then
-    local count, at_least = entries.count(value)
+    local count, at_least = entries.count(value, state.walk)
     if count > 0 then return ("{ ... %s }"):format(entries.more(count, at_least)) end
   end
-  local shown = entries.of(value, state.limits.items)
+  local shown = entries.of(value, state.limits.items, state.walk)
   local as_list = is_list(value, shown)
   state.open[value] = true
   local data, left_out = (as_list and list_data or object_data)(state, value, shown, depth + 1)
@@ -140,7 +140,10 @@ local function is_wide(value)
 end
 
 local function converting(limits)
-  return { limits = limits, open = {}, left = limits.bytes, budget = metamethod.budget() }
+  return {
+    limits = limits, open = {}, left = limits.bytes, walk = entries.walk(),
+    budget = metamethod.budget(),
+  }
 end
 
 --- The data of one value.

@@ -2,12 +2,18 @@
 --
 -- The work is bounded whatever the size: a list's length is known without a walk, and of a table's
 -- other keys so many are looked at.
+local step = require "moontide.console.steps"
+
 local M = {}
 
 -- So many keys are sorted; of more, the first that come are shown.
 local SORTED = 1000
--- So many steps of `next` are taken, from the front and once more behind the list: some ms.
+-- So many steps are taken from the front of a table, and once more behind its list: some ms.
 local WALK = 10000
+-- So many in one text; then only as many of each table as it takes to show some.
+local ALL = 50000
+-- So many of a table that is only counted.
+local COUNTED = 1000
 -- So many places are kept for names when a list alone would take them all.
 local NAMES = 10
 
@@ -16,6 +22,14 @@ local NAMES = 10
 ---@field keys any[] other keys that are shown, in order
 ---@field more integer entries that are not
 ---@field at_least boolean there may be still more
+
+---@class moontide.console.Walk
+---@field left integer steps that may still be taken
+
+---@return moontide.console.Walk
+function M.walk()
+  return { left = ALL }
+end
 
 local RANK = { number = 1, string = 2, boolean = 3 }
 
@@ -30,25 +44,30 @@ local function before(a, b)
 end
 
 -- Takes the keys that are no part of the list, from `key` on; returns whether it came to the end.
-local function walk(value, key, length, found)
-  for _ = 1, WALK do
-    key = next(value, key)
-    if key == nil then return true end
+local function look(value, key, length, found, most)
+  local _, lost
+  for taken = 1, most do
+    key, _, lost = step(value, key)
+    if key == nil then
+      found.steps = found.steps + taken
+      return not lost
+    end
     local listed = math.type(key) == "integer" and key >= 1 and key <= length
     if not listed and not found.seen[key] then
       found.n = found.n + 1
       if found.n <= SORTED then found[found.n], found.seen[key] = key, true end
     end
   end
+  found.steps = found.steps + most
   return false
 end
 
 -- The keys beside the list. A list is nearly always in the array part of its table: what follows
 -- its last item is then all the rest.
-local function other_keys(value, length)
-  local found = { n = 0, seen = {} }
-  local whole = walk(value, nil, length, found)
-  if not whole and length >= WALK then whole = walk(value, length, length, found) end
+local function other_keys(value, length, most)
+  local found = { n = 0, seen = {}, steps = 0 }
+  local whole = look(value, nil, length, found, most)
+  if not whole and length >= most then whole = look(value, length, length, found, most) end
   found.seen = nil
   return found, whole
 end
@@ -66,10 +85,14 @@ end
 --- What is shown of a table.
 ---@param value table
 ---@param limit integer items
+---@param walk moontide.console.Walk
+---@param most integer|nil steps
 ---@return moontide.console.Entries
-function M.of(value, limit)
+function M.of(value, limit, walk, most)
   local length = rawlen(value)
-  local others, whole = other_keys(value, length)
+  local others, whole = other_keys(value, length, math.max(limit + 1, math.min(most or WALK,
+    walk.left)))
+  walk.left = walk.left - others.steps
   local list, names = places(limit, length, others.n)
   if others.n <= SORTED then table.sort(others, before) end
   local keys = table.move(others, 1, names, 1, {})
@@ -80,10 +103,11 @@ end
 
 --- How many entries a table has that is not shown itself.
 ---@param value table
+---@param walk moontide.console.Walk
 ---@return integer count
 ---@return boolean at_least
-function M.count(value)
-  local entries = M.of(value, 0)
+function M.count(value, walk)
+  local entries = M.of(value, 0, walk, COUNTED)
   return entries.more, entries.at_least
 end
 

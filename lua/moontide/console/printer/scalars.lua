@@ -2,6 +2,7 @@
 --
 -- What comes out is valid UTF-8 and harmless to a terminal, whatever goes in. No code of a script
 -- runs here.
+local step = require "moontide.console.steps"
 local text_of = require "moontide.text"
 
 local M = {}
@@ -108,7 +109,7 @@ local function better(name, than)
 end
 
 local function add_names(names, module, of, left)
-  for key, value in next, of do
+  for key, value in step, of do
     left = left - 1
     if left < 0 then break end
     if type(value) == "function" and type(key) == "string" then
@@ -123,7 +124,7 @@ end
 ---@return table<function, string>
 function M.function_names()
   local names, left = {}, NAMED
-  for module, value in next, package.loaded do
+  for module, value in step, package.loaded do
     if type(module) == "string" and type(value) == "table" then
       left = add_names(names, module, value, left)
     end
