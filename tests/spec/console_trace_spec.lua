@@ -175,6 +175,13 @@ describe("trace of a function", function()
       .text(steer:run "trace"))
   end)
 
+  it("tells names that are no text as text", function()
+    steer:run("trace", "test.app.add", LIMIT)
+    tide.task.start({ name = "\27[2J\xff", scope = tide.root }, function() app.add(1, 2) end)
+    life:turn()
+    assert.matches("%(task %?%[2J\u{FFFD}%)$", steer.sent[1].text)
+  end)
+
   it("may be of what is used to tell it", function()
     steer:run("trace", "string.format", LIMIT)
     steer:run("trace", "moontide.console.printer.text", LIMIT)

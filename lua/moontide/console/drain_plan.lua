@@ -4,6 +4,7 @@
 local core = require "moontide.core"
 local duration = require "moontide.duration"
 local json = require "moontide.lazy" "moontide.json"
+local text_of = require "moontide.text"
 local view = require "moontide.console.inspect.view"
 
 local M = {}
@@ -164,7 +165,7 @@ function M.make()
     notes = {}, worst_case = 0,
   }
   if shutdown.is_running() then
-    plan.reason = tostring(shutdown.reason)
+    plan.reason = text_of.repair(tostring(shutdown.reason)):gsub("%c", "?")
     plan.left = math.max(0, shutdown.started_at + settings.total - core.clock.now())
   end
   if shutdown.budget then

@@ -6,6 +6,7 @@ local duration = require "moontide.duration"
 local intervention = require "moontide.console.intervention"
 local suggest = require "moontide.suggest"
 local targets = require "moontide.console.targets"
+local text_of = require "moontide.text"
 local view = require "moontide.console.inspect.view"
 
 local M = {}
@@ -82,7 +83,8 @@ end
 function M.request(session, request, reply)
   local ok, result = pcall(drain, session, { reason = request.reason, dry = request.dry })
   if not ok then return reply:refuse(tostring(result), "error") end
-  reply:value { text = result.text, plan = result.plan }
+  -- Names and reasons are a script's, and may move a terminal's cursor.
+  reply:value { text = text_of.repair(result.text):gsub("[^%C\n]", "?"), plan = result.plan }
   reply:done()
 end
 

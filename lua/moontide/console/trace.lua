@@ -6,6 +6,7 @@ local duration = require "moontide.duration"
 local limits = require "moontide.console.trace.limit"
 local suggest = require "moontide.suggest"
 local targets = require "moontide.console.trace.target"
+local text = require "moontide.text"
 local view = require "moontide.console.inspect.view"
 
 local M = {}
@@ -134,8 +135,9 @@ local function start(session, target, key, opts)
   local list = traces_of(session)
   if list[label] then end_one(list, label) end
   if #labels(list) >= TRACES then refuse("%d at a time are enough: trace() lists them", TRACES) end
-  local function tell(text)
-    session:send { type = "event", event = "trace", target = label, text = text }
+  local function tell(line) -- names are a script's, and may move a terminal's cursor
+    session:send { type = "event", event = "trace", target = label,
+      text = text.repair(line):gsub("%c", "?") }
   end
   local fields = { label = label, tell = tell, limit = limits.new(max, per, tell) }
   session:audit("trace", label)
@@ -146,9 +148,9 @@ local function start(session, target, key, opts)
     fields.fits, fields.of_tasks = happening.fits, happening.of_tasks
     list[label] = require("moontide.console.trace.events").start(fields)
   end
-  local text = ("tracing %s, %s; trace(\"%s\", false) ends it"):format(label, fields.limit:text(),
-    label)
-  return view.new({ target = label, max = max, per = per, on = true, text = text },
+  local said = ("tracing %s, %s; trace(\"%s\", false) ends it"):format(label,
+    fields.limit:text(), label)
+  return view.new({ target = label, max = max, per = per, on = true, text = said },
     function(data) return data.text end)
 end
 
