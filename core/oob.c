@@ -1,5 +1,6 @@
 /* oob.c: who is at the out-of-band line, and what they send and are sent. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -98,6 +99,9 @@ static void finish(tide_oob_client *client) {
     tide_oob_drop(client);
 }
 
+/* How long it does not listen when there are no descriptors at all. */
+#define DEAF (1 * TIDE_SEC)
+
 /* ---- arriving --------------------------------------------------------- */
 
 /* A free place, or that of whoever has been silent longest. */
@@ -124,12 +128,42 @@ static void seat(tide_oob_client *client, int fd, const struct ucred *peer) {
   client->in_length = client->out_length = 0;
 }
 
+static int accept_one(const tide_oob *oob) {
+  return accept4(oob->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+/* A process out of descriptors is one that somebody wants to look into: there
+ * is one kept for him. Without it the socket waits: polled on, it would spin. */
+static int accept_with_spare(tide_oob *oob) {
+  int fd = accept_one(oob);
+  if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
+    return fd;
+  if (oob->spare >= 0) {
+    close(oob->spare);
+    oob->spare = -1;
+    fd = accept_one(oob);
+  }
+  if (fd < 0)
+    oob->deaf_until = tide_clock_mono() + DEAF;
+  return fd;
+}
+
+static uint64_t look_at_spare(tide_oob *oob, uint64_t now) {
+  if (oob->spare < 0)
+    oob->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (oob->deaf_until == 0)
+    return TIDE_NEVER;
+  if (oob->spare >= 0 || now >= oob->deaf_until)
+    oob->deaf_until = 0;
+  return oob->deaf_until != 0 ? oob->deaf_until : now;
+}
+
 /* The directory lets nobody else in; this is for who came by another way. */
 static void arrive(tide_watchdog *watchdog) {
   tide_oob *oob = &watchdog->oob;
   struct ucred peer = {0};
   socklen_t length = sizeof peer;
-  int fd = accept4(oob->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  int fd = accept_with_spare(oob);
   if (fd < 0)
     return;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
@@ -156,7 +190,8 @@ static short events_of(const tide_oob_client *client) {
 
 static nfds_t gather(const tide_oob *oob, struct pollfd *fds) {
   int i;
-  fds[AT_LISTEN] = (struct pollfd){.fd = oob->fd, .events = POLLIN};
+  fds[AT_LISTEN] = (struct pollfd){.fd = oob->deaf_until == 0 ? oob->fd : -1,
+                                   .events = POLLIN};
   for (i = 0; i < TIDE_OOB_CLIENTS; i++) {
     const tide_oob_client *client = &oob->room->clients[i];
     fds[AT_CLIENTS + i] =
@@ -208,6 +243,8 @@ uint64_t tide_oob_look(tide_watchdog *watchdog, uint64_t now) {
   tide_oob *oob = &watchdog->oob;
   uint64_t next = tide_oob_attend(watchdog, now);
   int i;
+  if (oob->fd >= 0)
+    next = tide_earlier(next, look_at_spare(oob, now));
   for (i = 0; oob->fd >= 0 && i < TIDE_OOB_CLIENTS; i++) {
     tide_oob_client *client = &oob->room->clients[i];
     if (client->fd >= 0)

@@ -115,6 +115,8 @@ typedef struct tide_oob {
   tide_oob_place place; /* as it was taken up */
   uint64_t open_at;     /* when to try (again); TIDE_NEVER: not */
   int tries;
+  int spare;           /* kept for a client when there are no descriptors */
+  uint64_t deaf_until; /* even that was not enough; 0: listens */
   int fd;
   struct sockaddr_un at;
   uint64_t inode, device;

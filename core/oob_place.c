@@ -29,6 +29,7 @@
 void tide_oob_init(tide_watchdog *watchdog) {
   tide_oob *oob = &watchdog->oob;
   oob->fd = -1;
+  oob->spare = -1;
   oob->policy = TIDE_POLICY_EVAL;
   oob->open_at = watchdog->options.line
                      ? watchdog->options.started_at + OPEN_AFTER
@@ -200,6 +201,8 @@ void tide_watchdog_after_fork(tide_watchdog *watchdog) {
   if (oob->fd < 0)
     return;
   close(oob->fd);
+  if (oob->spare >= 0)
+    close(oob->spare);
   for (i = 0; i < TIDE_OOB_CLIENTS; i++)
     if (oob->room->clients[i].fd >= 0)
       close(oob->room->clients[i].fd);
@@ -217,6 +220,9 @@ void tide_oob_close(tide_watchdog *watchdog) {
   for (i = 0; i < TIDE_OOB_CLIENTS; i++)
     if (oob->room->clients[i].fd >= 0)
       tide_oob_drop(&oob->room->clients[i]);
+  if (oob->spare >= 0)
+    close(oob->spare);
+  oob->spare = -1;
   close(oob->fd); /* behind the file: until then nobody can get its inode */
   oob->fd = -1;
 }

@@ -291,7 +291,7 @@ function M.connect(path)
   if name == "ECONNREFUSED" then
     -- Or it is bound and will listen in a moment.
     local owner = path:match "(%d+)%.sock$"
-    if not (owner and core.files.list("/proc/" .. owner)) then os.remove(path) end
+    if not (owner and core.files.list("/proc/" .. owner)) then files.remove(path) end
     return nil
   elseif name == "ENOENT" then
     return nil

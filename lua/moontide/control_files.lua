@@ -76,4 +76,11 @@ function M.list(directory)
   return list
 end
 
+--- Removes what a process that has died left: its socket, and the watchdog's beside it.
+---@param path string of the control socket
+function M.remove(path)
+  os.remove(path)
+  os.remove((path:gsub("%.sock$", "") .. ".oob"))
+end
+
 return M

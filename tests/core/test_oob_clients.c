@@ -8,6 +8,8 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "oob_helpers.h"
 
@@ -141,6 +143,12 @@ static void the_fifth_takes_the_place_of_the_longest_silent(void **state) {
     oob_hang_up(c[i]);
 }
 
+static uint64_t cpu_time(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+  return (uint64_t)ts.tv_sec * TIDE_SEC + (uint64_t)ts.tv_nsec;
+}
+
 static int count_fds(void) {
   int fd, count = 0;
   for (fd = 0; fd < 256; fd++)
@@ -165,6 +173,35 @@ static void ten_thousand_clients_leave_nothing(void **state) {
   oob_ask(c, "status");
   assert_true(count_fds() <= before + 4); /* of four places */
   oob_hang_up(c);
+}
+
+/* It is one that somebody wants to look into, and polling on a socket that
+ * nothing can be accepted from would take a whole processor. */
+static void a_process_without_descriptors_can_be_looked_into(void **state) {
+  oob_world *w = *state;
+  int fds[1024], count = 0, reserve = open("/dev/null", O_RDONLY);
+  oob_client *first, *second;
+  struct rlimit old, few = {0};
+  uint64_t used;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+  few = (struct rlimit){256, old.rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+  while (count < 1024 && (fds[count] = open("/dev/null", O_RDONLY)) >= 0)
+    count++;
+  close(reserve);
+  first = oob_connect(w->path); /* takes the last one for itself */
+  assert_has(oob_ask(first, "status"), "\"status\":\"ok\"");
+  close(fds[--count]);
+  second = oob_connect(w->path); /* for which none is left */
+  used = cpu_time();
+  usleep(300 * 1000);
+  assert_true(cpu_time() - used < 150 * TIDE_MS);
+  oob_hang_up(first);
+  assert_has(oob_ask(second, "status"), "\"status\":\"ok\"");
+  oob_hang_up(second);
+  while (count > 0)
+    close(fds[--count]);
+  setrlimit(RLIMIT_NOFILE, &old);
 }
 
 /* ---- the watchdog's own work ------------------------------------------ */
@@ -266,6 +303,7 @@ int main(void) {
       WITH_LINE(inspect_lets_look_alone),
       WITH_LINE(a_line_has_4_kib),
       WITH_LINE(the_fifth_takes_the_place_of_the_longest_silent),
+      WITH_LINE(a_process_without_descriptors_can_be_looked_into),
       WITH_LINE(ten_thousand_clients_leave_nothing),
       cmocka_unit_test(totals_end_to_the_millisecond_whatever_clients_do),
   };

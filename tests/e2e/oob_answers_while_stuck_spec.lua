@@ -70,6 +70,7 @@ end)
 
 describe("a ready process", function()
   local APP = [[
+    tide.config { shutdown = { linger = 0 } }
     local server = tide.http.listen { port = tonumber(os.getenv "PORT") }
     server:get("/spin/:id", function() while true do end end)
     server:get("/find", function() ]] .. FIND .. [[ end)
@@ -82,7 +83,7 @@ describe("a ready process", function()
     conn:send_request("GET", "/spin/3")
     local where, text = line:runs "GET /spin/:id"
     assert.equal("ready", where.state)
-    assert.matches("Lua runs: GET /spin/:id at .*app.lua:3", text)
+    assert.matches("Lua runs: GET /spin/:id at .*app.lua:4", text)
     assert.equal(1, line:ask("status").value.status.in_flight)
     assert.equal("interrupted", line:ask("interrupt").text)
     assert.equal(500, conn:read_response().status)

@@ -62,7 +62,7 @@ local function is_live(found)
   local connection, name = native.connect(found.path)
   if connection then connection:close() end
   if name == "ECONNREFUSED" and not core.files.list("/proc/" .. found.pid) then
-    os.remove(found.path)
+    files.remove(found.path)
   end
   return connection ~= nil or name == "EAGAIN"
 end
