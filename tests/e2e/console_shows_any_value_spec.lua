@@ -51,9 +51,20 @@ describe("the value of an evaluation", function()
     shown("1 + 1", "2")
   end)
 
-  it("ends nothing where its __tostring wants to", function()
-    local text = shown "leaving"
-    assert.matches("^{ 1 } %(__tostring ", text)
+  it("may take its time, and is told by code that was typed as by any other", function()
+    local slow = "setmetatable({ 1 }, { __tostring = function() %s return 'slow' end })"
+    shown(slow:format("for _ = 1, 300000 do end"), "slow")
+    shown("{ " .. slow:format("for _ = 1, 300000 do end") .. " }", "{ slow }")
+    shown(slow:format("while true do end"), "{ 1 } (__tostring took too long)")
+    shown(slow:format("while true do pcall(function() while true do end end) end"),
+      "{ 1 } (__tostring took too long)")
+    shown(slow:format("coroutine.wrap(function() while true do end end)()"),
+      "{ 1 } (__tostring took too long)")
+  end)
+
+  it("is answered also where its __tostring exits, which asks for a drain", function()
+    assert.matches("^{ 1 } %(__tostring raised a table", shown "leaving")
+    assert.equal(3, app:wait(15))
   end)
 
   it("is data with json", function()

@@ -79,7 +79,7 @@ describe("completion of names", function()
     check {
       { "tide.sh|", "shield shutdown" }, { "tide.heartb|", "heartbeat" },
       { "tide.http.lis|", "listen listen_all" }, { "tide.root:sp|", "spawn" },
-      { "tide.shutdown:set_|", "set_phase_timeout" },
+      { "tide.shutdown:set_|", "set_phase_timeout" }, { "tide.log.w|", "warn" },
     }
     assert.is_nil(package.loaded["moontide.heartbeat"])
     assert.is_nil(package.loaded["moontide.http"])

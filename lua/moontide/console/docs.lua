@@ -134,7 +134,7 @@ function M.member(home, name)
       local found, found_home = follow(of.members[name], 5)
       -- A field says the class, an alias the description.
       if not member or member.text == "" then member = found or member end
-      inner = inner or found_home
+      if not inner or not next(inner.members) then inner = found_home or inner end
     end
   end
   return member, inner

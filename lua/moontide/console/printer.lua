@@ -3,6 +3,7 @@
 -- Tables are read raw. The only code of a script that runs is `__tostring`, and `__console` of a
 -- value that is shown by itself; both under a budget (printer/metamethod.lua).
 local entries = require "moontide.console.printer.entries"
+local keywords = require("moontide.console.tokens").keywords
 local metamethod = require "moontide.console.printer.metamethod"
 local scalars = require "moontide.console.printer.scalars"
 
@@ -54,14 +55,8 @@ local function scalar(state, value)
   return scalars.text(value, state.names)
 end
 
-local KEYWORDS = {}
-for word in ([[and break do else elseif end false for function goto if in local nil not or repeat
-  return then true until while]]):gmatch "%a+" do
-  KEYWORDS[word] = true
-end
-
 local function key_text(state, key)
-  if type(key) == "string" and key:find "^[%a_][%w_]*$" and not KEYWORDS[key]
+  if type(key) == "string" and key:find "^[%a_][%w_]*$" and not keywords[key]
     and #key <= state.limits.string then
     return key
   end
