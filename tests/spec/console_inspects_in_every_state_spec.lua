@@ -116,6 +116,24 @@ describe("what one can ask is answered", function()
     assert.matches("^the main chunk, for 1%.%d s: sleep$", status.waiting_for[1])
   end)
 
+  it("where nobody can wait: in an observer of the state, and outside of a task", function()
+    app()
+    local inspect, seen = require "moontide.console.inspect", {}
+    local function look()
+      for _, name in ipairs { "tasks", "timers", "status", "why", "phases" } do
+        seen[#seen + 1] = getmetatable(inspect[name]()).__console and name
+      end
+    end
+    require("moontide.states").on_state(look)
+    life:advance(11)
+    assert.same({ "tasks", "timers", "status", "why", "phases" }, seen)
+    assert.same({}, life:logged { level = "error" })
+    look()
+    assert.equal(10, #seen)
+    life:task(function() coroutine.wrap(look)() end)
+    assert.equal(15, #seen)
+  end)
+
   it("when the start has failed", function()
     life = lifecycle.new(function(tide, world)
       world.alive = true

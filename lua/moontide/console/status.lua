@@ -99,8 +99,7 @@ end
 
 -- How late the loop is now; nil where nobody can wait for it.
 local function lag_now()
-  local core = require "moontide.core"
-  if not (core.task.current() and coroutine.isyieldable()) then return nil end
+  if not require("moontide.console.inspect.walk").can_wait() then return nil end
   return require("moontide.observe.loop_lag").measure(0.001)
 end
 

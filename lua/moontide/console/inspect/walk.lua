@@ -10,10 +10,18 @@ local M = {}
 --- Tasks between two turns of the others: a tenth of a millisecond.
 local PIECE = 500
 
---- Lets the others have their turn. Outside of a task, as in a dump, there is nobody to wait.
+--- Whether the caller can await: in a task, and not in a coroutine that it has made, as observers
+--- of the state run in.
+---@return boolean
+function M.can_wait()
+  local t = core.task.current()
+  return t ~= nil and t.body == coroutine.running() and coroutine.isyieldable()
+end
+
+--- Lets the others have their turn, where that can be.
 ---@async
 function M.breathe()
-  if core.task.current() and coroutine.isyieldable() then task.sleep(0) end
+  if M.can_wait() then task.sleep(0) end
 end
 
 -- Of its own, so that what ends while the others run is not kept.
