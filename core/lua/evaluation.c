@@ -5,8 +5,11 @@
 
 #include "tracked.h"
 
-/* Instructions between two looks: some 0.1 ms. */
+/* Instructions between two looks: some 0.1 ms. Some take much longer, those that
+ * allocate or call into C: where a slice did, there are fewer in the next. */
 #define PERIOD 10000
+#define SHORTEST 50
+#define LONG_SLICE 0.0002
 /* Where the library runs, the next look comes sooner. A prime: a loop may call
  * the library in the same rhythm. */
 #define SOON 997
@@ -145,10 +148,17 @@ static bool is_typed(lua_State *L) {
   return true;
 }
 
+static int next_period(int period, double held) {
+  double next = period * LONG_SLICE / held;
+  if (period < SHORTEST || next > PERIOD) /* it was no whole one, or is fast */
+    return PERIOD;
+  return next > SHORTEST ? (int)next : SHORTEST;
+}
+
 /* The whole task yields, to be queued again behind the others, and the pump's
  * turn is over. */
-static void pause_it(lua_State *L, tide_sched *s, tide_task *t) {
-  set_hook(L, PERIOD);
+static void pause_it(lua_State *L, tide_sched *s, tide_task *t, double held) {
+  set_hook(L, next_period(lua_gethookcount(L), held));
   t->state = TASK_TURN;
   s->evaluating.pausing = true;
   s->left = 1;
@@ -205,7 +215,7 @@ static void look(lua_State *L, tide_sched *s, tide_task *t) {
   if (!pausable)
     wait_for_return(L);
   else if (held >= PATIENCE || is_typed(L))
-    pause_it(L, s, t);
+    pause_it(L, s, t, held);
   else
     set_hook(L, PERIOD);
 }
