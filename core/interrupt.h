@@ -106,6 +106,13 @@ void tide_interrupt_rehook(tide_frame *frame);
 /* For a hook: whether the innermost Lua function is of the embedded library.
  * [loop] */
 bool tide_interrupt_in_library(lua_State *L, lua_Debug *ar);
+/* For a hook: says where L is, if the watchdog has asked. [loop] */
+void tide_interrupt_note_line(tide_interrupt *interrupt, lua_State *L);
+/* The slice that is entered next, now, runs states with this count hook: from
+ * `at` on (both tide_clock_mono) it comes at the next instruction, whatever the
+ * count. There is one such hook. A no-op for a NULL interrupt. [loop] */
+void tide_interrupt_hasten(tide_interrupt *interrupt, lua_Hook hook,
+                           uint64_t now, uint64_t at);
 
 /* How often slices were interrupted since the start. [any] */
 uint64_t tide_interrupt_count(const tide_interrupt *interrupt);
@@ -117,8 +124,8 @@ uint64_t tide_interrupt_count(const tide_interrupt *interrupt);
 typedef uint64_t (*tide_describe_fn)(void *arg, const tide_slice *slice,
                                      char *out, size_t size);
 /* NULL: the slice's kind is all there is to say. [loop] */
-void tide_interrupt_set_describe(tide_interrupt *interrupt,
-                                 tide_describe_fn fn, void *arg);
+void tide_interrupt_set_describe(tide_interrupt *interrupt, tide_describe_fn fn,
+                                 void *arg);
 
 /* ---- the watchdog's side ---------------------------------------------- */
 

@@ -220,7 +220,7 @@ static void hook(lua_State *L, lua_Debug *ar) {
     disarm(interrupt, L);
     return;
   }
-  tide_interrupt__note_line(interrupt, L);
+  tide_interrupt_note_line(interrupt, L);
   slice = LOAD(slice);
   if (is_spared(slice, L, ar))
     return;

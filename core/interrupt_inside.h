@@ -55,6 +55,14 @@ struct tide_interrupt {
 
   timer_t timer; /* pokes; the watchdog sets it */
   bool has_timer;
+  struct {
+    timer_t timer; /* set by the loop and the handler */
+    bool has_timer;
+    lua_Hook hook;
+    _Atomic uint64_t id; /* of the slice */
+    _Atomic uint64_t at;
+    _Atomic uint64_t set_for; /* the timer, last */
+  } hasten; /* interrupt_hasten.c */
   tide_alarm *alarm;
   pthread_t thread;
   tide_interrupt *next; /* of the same thread */
@@ -64,6 +72,17 @@ struct tide_interrupt {
  * handler; returns 0 or a negative libuv error. */
 int tide_interrupt__listen(tide_interrupt *interrupt);
 void tide_interrupt__unlisten(tide_interrupt *interrupt);
+/* A timer that pokes this thread; false: there is none to be had. */
+bool tide_interrupt__new_timer(timer_t *timer);
+struct timespec tide_interrupt__timespec(uint64_t ns);
+
+/* interrupt_hasten.c */
+
+/* Sets the hook that was asked for to come, if its time has. [handler] */
+void tide_interrupt__hasten(tide_interrupt *interrupt);
+/* Whether the state has that hook. [handler] */
+bool tide_interrupt__hastens(const tide_interrupt *interrupt, lua_State *L);
+void tide_interrupt__end_hasten(tide_interrupt *interrupt);
 
 /* interrupt_hook.c */
 
@@ -80,10 +99,8 @@ void tide_interrupt__carry(tide_interrupt *interrupt, tide_slice *running,
 /* Gives a frame that has left the chain its old hook back. */
 void tide_interrupt__restore(tide_interrupt *interrupt, tide_frame *frame);
 
-/* interrupt_note.c: answers, if something is asked; says where L is, from a
- * hook of its own. */
-void tide_interrupt__note(tide_interrupt *interrupt); /* [handler] */
-void tide_interrupt__note_line(tide_interrupt *interrupt, lua_State *L);
+/* interrupt_note.c: answers, if something is asked. [handler] */
+void tide_interrupt__note(tide_interrupt *interrupt);
 /* interrupt_hook.c: the interrupt that L stands under, or NULL. */
 tide_interrupt *tide_interrupt__of(lua_State *L);
 

@@ -41,7 +41,7 @@ static void write_line(lua_State *L, char *out, size_t size) {
   }
 }
 
-void tide_interrupt__note_line(tide_interrupt *interrupt, lua_State *L) {
+void tide_interrupt_note_line(tide_interrupt *interrupt, lua_State *L) {
   uint32_t asked = LOAD(note.asked);
   if (asked == LOAD(note.seen) || asked != LOAD(note.named))
     return;
@@ -56,16 +56,17 @@ static void look(lua_State *L, lua_Debug *ar) {
   (void)ar;
   lua_sethook(L, NULL, 0, 0);
   if (interrupt != NULL)
-    tide_interrupt__note_line(interrupt, L);
+    tide_interrupt_note_line(interrupt, L);
 }
 
 /* ---- the name --------------------------------------------------------- */
 
-/* Other hooks are left alone, but the one that raises tells the line, too. */
+/* Other hooks are left alone, but the one that raises tells the line, too, and
+ * so does that of evaluations. */
 static bool look_at(tide_interrupt *interrupt, const tide_frame *top) {
   if (top == NULL || LOAD(busy))
     return false;
-  if (top->hooked)
+  if (top->hooked || tide_interrupt__hastens(interrupt, top->L))
     return true;
   if (lua_gethook(top->L) != NULL && lua_gethook(top->L) != look)
     return false;

@@ -38,6 +38,7 @@ static void on_poke(int number) {
        interrupt = interrupt->next) {
     tide_interrupt__arm(interrupt);
     tide_interrupt__note(interrupt);
+    tide_interrupt__hasten(interrupt);
     atomic_store(&interrupt->poked, false);
   }
   errno = saved;
@@ -84,14 +85,13 @@ static void unblock(int number) {
 
 /* Without the timer (the limit on pending signals counts timers) the watchdog's
  * thread sends the signal itself. */
-static void make_timer(tide_interrupt *interrupt) {
+bool tide_interrupt__new_timer(timer_t *timer) {
   struct sigevent event;
   memset(&event, 0, sizeof event);
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_notify_thread_id = gettid();
   event.sigev_signo = claimed;
-  interrupt->has_timer =
-      timer_create(CLOCK_MONOTONIC, &event, &interrupt->timer) == 0;
+  return timer_create(CLOCK_MONOTONIC, &event, timer) == 0;
 }
 
 int tide_interrupt__listen(tide_interrupt *interrupt) {
@@ -108,7 +108,7 @@ int tide_interrupt__listen(tide_interrupt *interrupt) {
     return rc;
   interrupt->next = atomic_load(&listening);
   atomic_store(&listening, interrupt);
-  make_timer(interrupt);
+  interrupt->has_timer = tide_interrupt__new_timer(&interrupt->timer);
   return 0;
 }
 
@@ -129,6 +129,7 @@ static void unlist(tide_interrupt *interrupt) {
 void tide_interrupt__unlisten(tide_interrupt *interrupt) {
   if (interrupt->has_timer)
     timer_delete(interrupt->timer);
+  tide_interrupt__end_hasten(interrupt);
   unlist(interrupt);
   pthread_mutex_lock(&claim_lock);
   if (--users == 0)
@@ -143,15 +144,15 @@ void tide_interrupt_poke(tide_interrupt *interrupt) {
     atomic_store(&interrupt->poked, false); /* the queue is full: next time */
 }
 
-static struct timespec to_timespec(uint64_t ns) {
+struct timespec tide_interrupt__timespec(uint64_t ns) {
   return (struct timespec){.tv_sec = (time_t)(ns / TIDE_SEC),
                            .tv_nsec = (long)(ns % TIDE_SEC)};
 }
 
 bool tide_interrupt_poke_at(tide_interrupt *interrupt, uint64_t at,
                             uint64_t every) {
-  struct itimerspec when = {.it_value = to_timespec(at),
-                            .it_interval = to_timespec(every)};
+  struct itimerspec when = {.it_value = tide_interrupt__timespec(at),
+                            .it_interval = tide_interrupt__timespec(every)};
   return interrupt->has_timer &&
          timer_settime(interrupt->timer, TIMER_ABSTIME, &when, NULL) == 0;
 }

@@ -5,11 +5,10 @@
 
 #include "tracked.h"
 
-/* Instructions between two looks: some 0.1 ms. Some take much longer, those that
- * allocate or call into C: where a slice did, there are fewer in the next. */
+/* Instructions between two looks: some 0.1 ms, but those that allocate or call
+ * into C may take much longer: then the look comes after this time. */
 #define PERIOD 10000
-#define SHORTEST 50
-#define LONG_SLICE 0.0002
+#define LONG_SLICE (TIDE_MS / 4)
 /* Where the library runs, the next look comes sooner. A prime: a loop may call
  * the library in the same rhythm. */
 #define SOON 997
@@ -148,17 +147,10 @@ static bool is_typed(lua_State *L) {
   return true;
 }
 
-static int next_period(int period, double held) {
-  double next = period * LONG_SLICE / held;
-  if (period < SHORTEST || next > PERIOD) /* it was no whole one, or is fast */
-    return PERIOD;
-  return next > SHORTEST ? (int)next : SHORTEST;
-}
-
 /* The whole task yields, to be queued again behind the others, and the pump's
  * turn is over. */
-static void pause_it(lua_State *L, tide_sched *s, tide_task *t, double held) {
-  set_hook(L, next_period(lua_gethookcount(L), held));
+static void pause_it(lua_State *L, tide_sched *s, tide_task *t) {
+  set_hook(L, PERIOD);
   t->state = TASK_TURN;
   s->evaluating.pausing = true;
   s->left = 1;
@@ -168,8 +160,7 @@ static void pause_it(lua_State *L, tide_sched *s, tide_task *t, double held) {
 /* It cannot be paused here, inside of some function of C. The moment when that
  * returns may be short, as in a loop that sorts, so it is waited for. */
 static void wait_for_return(lua_State *L) {
-  if ((lua_gethookmask(L) & LUA_MASKRET) == 0)
-    lua_sethook(L, hook, LUA_MASKCOUNT | LUA_MASKRET, PERIOD);
+  lua_sethook(L, hook, LUA_MASKCOUNT | LUA_MASKRET, PERIOD);
 }
 
 /* A return hook must not yield: the next instruction's does. */
@@ -215,7 +206,7 @@ static void look(lua_State *L, tide_sched *s, tide_task *t) {
   if (!pausable)
     wait_for_return(L);
   else if (held >= PATIENCE || is_typed(L))
-    pause_it(L, s, t, held);
+    pause_it(L, s, t);
   else
     set_hook(L, PERIOD);
 }
@@ -230,6 +221,8 @@ static void hook(lua_State *L, lua_Debug *ar) {
     lua_sethook(L, NULL, 0, 0);
     return;
   }
+  if (host->interrupt != NULL)
+    tide_interrupt_note_line(host->interrupt, L);
   if (is_spared(s, t, L, ar))
     return;
   if (t->killed)
@@ -256,9 +249,11 @@ void tide_evaluation_end(tide_sched *s, tide_task *t) {
 
 double tide_evaluation_slice(tide_sched *s, const tide_task *t) {
   double now = tide_sched_time(s);
+  uint64_t mono = tide_clock_mono();
   s->evaluating.began = now;
   s->evaluating.spared = 0;
   s->evaluating.relay = NULL;
+  tide_interrupt_hasten(s->host->interrupt, hook, mono, mono + LONG_SLICE);
   if (t->cancelled)
     return now + HOLD;
   return t->deadline != 0 ? t->deadline + SECOND_LINE : 0;

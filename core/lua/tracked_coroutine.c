@@ -53,8 +53,8 @@ int tide_tracked_run(tide_interrupt *interrupt, lua_State *L, lua_State *co,
 }
 
 /* The same for an evaluation, which may be paused in there. */
-static int run(lua_State *L, lua_State *co, int nargs, bool again) {
-  tide_host *host = tide_guard_host(L);
+static int run(tide_host *host, lua_State *L, lua_State *co, int nargs,
+               bool again) {
   tide_sched *s = tide_evaluating(host);
   if (__builtin_expect(s != NULL, false))
     return tide_evaluation_run(s, L, co, nargs, again);
@@ -66,7 +66,7 @@ static int resume_end(lua_State *L, int results);
 static int resume_again(lua_State *L, int status, lua_KContext context) {
   (void)status;
   (void)context;
-  return resume_end(L, run(L, lua_tothread(L, 1), 0, true));
+  return resume_end(L, run(tide_guard_host(L), L, lua_tothread(L, 1), 0, true));
 }
 
 static int resume_end(lua_State *L, int results) {
@@ -79,7 +79,8 @@ static int resume_end(lua_State *L, int results) {
 
 int tide_tracked_resume(lua_State *L) {
   lua_State *co = check_coroutine(L);
-  return resume_end(L, run(L, co, lua_gettop(L) - 1, false));
+  return resume_end(L,
+                    run(tide_guard_host(L), L, co, lua_gettop(L) - 1, false));
 }
 
 /* ---- close ------------------------------------------------------------ */
@@ -175,11 +176,10 @@ static int wrap_again(lua_State *L, int status, lua_KContext context) {
   lua_State *co = lua_tothread(L, lua_upvalueindex(2));
   (void)status;
   (void)context;
-  return wrap_end(L, co, run(L, co, 0, true));
+  return wrap_end(L, co, run(tide_guard_host(L), L, co, 0, true));
 }
 
 static int wrap_end(lua_State *L, lua_State *co, int results) {
-  tide_interrupt *interrupt = tide_guard_interrupt(L);
   int status;
   if (results == TIDE_PAUSED)
     return lua_yieldk(L, 0, 0, wrap_again);
@@ -187,7 +187,7 @@ static int wrap_end(lua_State *L, lua_State *co, int results) {
     return results;
   status = lua_status(co);
   if (status != LUA_OK && status != LUA_YIELD) {
-    close_coroutine(interrupt, L, co);
+    close_coroutine(tide_guard_interrupt(L), L, co);
     lua_xmove(co, L, 1); /* the error, maybe another one by now */
   }
   if (lua_type(L, -1) == LUA_TSTRING && !is_out_of_memory(L)) {
@@ -200,11 +200,11 @@ static int wrap_end(lua_State *L, lua_State *co, int results) {
 
 /* Called as the wrap's function; the second upvalue is its coroutine. */
 static int wrap_call(lua_State *L) {
-  tide_interrupt *interrupt = tide_guard_interrupt(L);
+  tide_host *host = tide_guard_host(L);
   lua_State *co = lua_tothread(L, lua_upvalueindex(2));
-  if (interrupt != NULL)
-    put_base(interrupt, co);
-  return wrap_end(L, co, run(L, co, lua_gettop(L), false));
+  if (host != NULL && host->interrupt != NULL)
+    put_base(host->interrupt, co);
+  return wrap_end(L, co, run(host, L, co, lua_gettop(L), false));
 }
 
 bool tide_tracked_relays(lua_CFunction function) {

@@ -90,6 +90,12 @@ describe("an evaluation", function()
       end
       return n + 2e5
     ]],
+    ["that does more in C than in Lua"] = [[
+      local t = {}
+      for i = 1, 1e5 do t[i] = "abcdefgh" end
+      for _ = 1, 300 do table.concat(t) end
+      return 3000000
+    ]],
     ["that sorts in a loop"] = [[
       local t = {}
       for i = 1, 1000 do t[i] = i end
