@@ -344,6 +344,9 @@ static void it_listens_again_once_the_loop_has_turned(void **state) {
   assert_int_equal(f.accepts, 1);
 }
 
+/* Who is about to connect when it closes is refused by right. */
+static pthread_mutex_t not_closing = PTHREAD_MUTEX_INITIALIZER;
+
 /* Connects again and again; returns how often the file was there, but nobody
  * behind it. */
 static void *seek(void *arg) {
@@ -352,8 +355,10 @@ static void *seek(void *arg) {
   strcpy(address.sun_path, f.path);
   while (!atomic_load((atomic_bool *)arg)) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    pthread_mutex_lock(&not_closing);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
       refused += errno == ECONNREFUSED;
+    pthread_mutex_unlock(&not_closing);
     close(fd);
   }
   return (void *)refused;
@@ -369,8 +374,10 @@ static void who_finds_the_file_is_not_refused(void **state) {
   for (int i = 0; i < 1000; i++) {
     assert_int_equal(listen_there(), 0);
     turn();
+    pthread_mutex_lock(&not_closing);
     tide_control_unlisten(f.server);
     turn();
+    pthread_mutex_unlock(&not_closing);
   }
   atomic_store(&over, true);
   pthread_join(thread, &refused);

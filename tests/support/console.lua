@@ -182,7 +182,8 @@ end
 ---@return { status: string, ms: number, out: string, text: string|nil, value: table|nil,
 --- error: table|nil, need_more: boolean|nil, all: table[] } reply
 function Client:finish(id, timeout)
-  local result, message = { out = "", all = {} }, nil
+  local result = { out = "", all = {} }
+  local message
   repeat
     message = self:receive(function(m) return m.id == id end, timeout,
       "the end of request " .. id)

@@ -45,7 +45,8 @@ end
 ---@return { uid: integer, policy: "inspect"|"eval" }[]|nil
 ---@return string|nil problem
 function M.uids(value, from_text)
-  return items(value, from_text, "user ids: 1000, or \"1000:inspect\", \"1000:eval\"", function(item)
+  local what = "user ids: 1000, or \"1000:inspect\", \"1000:eval\""
+  return items(value, from_text, what, function(item)
     local uid, policy = tostring(item):match "^(%d+):?(%a*)$"
     if policy == "" then policy = "inspect" end
     uid = math.tointeger(tonumber(uid))

@@ -20,13 +20,14 @@ local M = {
 
 -- An id that can be a key and costs little to repeat.
 local function is_id(id)
-  return math.type(id) == "integer" or (type(id) == "string" and #id <= 64)
+  return math.type(id) == "integer"
+    or (type(id) == "string" and #id <= 64 and not id:find "%c")
 end
 
 -- What is wrong with the id: an answer that bore it would be taken for another's.
 local function id_problem(session, request)
   if not is_id(request.id) then
-    return "a request has an id: an integer, or a text of at most 64 bytes"
+    return "a request has an id: an integer, or a text of at most 64 printable bytes"
   elseif session.running[request.id] then
     return ("request %s is still running: each has an id of its own"):format(request.id)
   end
@@ -73,21 +74,27 @@ end
 -- Says why there is no session, and that this was all.
 local function turn_away(link, request, why)
   audit.refused(link, why)
-  link:send { type = "error", id = request.id, message = why }
-  link:send { type = "done", id = request.id, status = "refused", ms = 0 }
+  local id = is_id(request.id) and request.id or nil
+  link:send { type = "error", id = id, message = why }
+  link:send { type = "done", id = id, status = "refused", ms = 0 }
   link:close()
+end
+
+-- The session of a connection; nil: there can be none, and it was told so.
+local function session_of(link, request)
+  local session = sessions.of(link)
+  if session then return session end
+  local opened, why = sessions.open(link)
+  if not opened then turn_away(link, request, why) end
+  return opened
 end
 
 --- A client asks.
 ---@param link moontide.Link
 ---@param request table
 function M.asked(link, request)
-  local session, why = sessions.of(link), nil
-  if not session then
-    session, why = sessions.open(link)
-    if not session then return turn_away(link, request, why) end
-  end
-  M.ask(session, request)
+  local session = session_of(link, request)
+  if session then M.ask(session, request) end
 end
 
 --- Begins a request of a session.
@@ -106,8 +113,7 @@ end
 --- such clients are no more than sessions.
 ---@param link moontide.Link
 function M.admit(link)
-  local session, why = sessions.open(link)
-  if not session then turn_away(link, {}, why) end
+  session_of(link, {})
 end
 
 --- A person types, without a client.
