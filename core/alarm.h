@@ -18,7 +18,7 @@
 typedef struct tide_alarm {
   sem_t rings;
   _Atomic uint64_t
-      wake_at; /* tide_clock_mono ns; TIDE_NEVER: asleep for good */
+      wake_at;    /* tide_clock_mono ns; TIDE_NEVER: asleep for good */
   _Atomic int fd; /* rings come by this, too; -1: it was not asked for */
 } tide_alarm;
 

@@ -157,8 +157,8 @@ void tide_interrupt_force(tide_interrupt *interrupt, uint64_t id) {
   STORE(forced, id);
 }
 
-void tide_interrupt_set_describe(tide_interrupt *interrupt,
-                                 tide_describe_fn fn, void *arg) {
+void tide_interrupt_set_describe(tide_interrupt *interrupt, tide_describe_fn fn,
+                                 void *arg) {
   if (interrupt == NULL)
     return;
   interrupt->describe_arg = arg;

@@ -62,7 +62,7 @@ struct tide_interrupt {
     _Atomic uint64_t id; /* of the slice */
     _Atomic uint64_t at;
     _Atomic uint64_t set_for; /* the timer, last */
-  } hasten; /* interrupt_hasten.c */
+  } hasten;                   /* interrupt_hasten.c */
   tide_alarm *alarm;
   pthread_t thread;
   tide_interrupt *next; /* of the same thread */

@@ -133,7 +133,8 @@ static int accept_one(const tide_oob *oob) {
 }
 
 /* A process out of descriptors is one that somebody wants to look into: there
- * is one kept for him. Without it the socket waits: polled on, it would spin. */
+ * is one kept for him. Without it the socket waits: polled on, it would spin.
+ */
 static int accept_with_spare(tide_oob *oob) {
   int fd = accept_one(oob);
   if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
@@ -194,9 +195,8 @@ static nfds_t gather(const tide_oob *oob, struct pollfd *fds) {
                                    .events = POLLIN};
   for (i = 0; i < TIDE_OOB_CLIENTS; i++) {
     const tide_oob_client *client = &oob->room->clients[i];
-    fds[AT_CLIENTS + i] =
-        (struct pollfd){.fd = client->fd,
-                        .events = client->fd >= 0 ? events_of(client) : 0};
+    fds[AT_CLIENTS + i] = (struct pollfd){
+        .fd = client->fd, .events = client->fd >= 0 ? events_of(client) : 0};
   }
   return AT_CLIENTS + TIDE_OOB_CLIENTS;
 }

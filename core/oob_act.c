@@ -28,9 +28,9 @@
 
 void tide_oob_audit(const tide_watchdog *watchdog, uid_t uid, pid_t pid,
                     const char *message, const char *detail) {
-  tide_words words = {
-      .fd = STDERR_FILENO,
-      .format = (tide_log_format)atomic_load(&watchdog->format)};
+  tide_words words = {.fd = STDERR_FILENO,
+                      .format =
+                          (tide_log_format)atomic_load(&watchdog->format)};
   tide_field fields[4];
   size_t count = 0;
   if (tide_watchdog__name(watchdog) != NULL)
@@ -141,8 +141,8 @@ static uint64_t go_on_interrupt(tide_watchdog *watchdog,
   if (client->slice == 0)
     return find_slice(watchdog, client, now);
   if (running(watchdog).id != client->slice) {
-    end(client, "value",
-        raised ? "interrupted" : "it ended by itself just now", "ok");
+    end(client, "value", raised ? "interrupted" : "it ended by itself just now",
+        "ok");
     return now;
   }
   if (now - client->slice_at < RAISE_PATIENCE)
@@ -151,8 +151,7 @@ static uint64_t go_on_interrupt(tide_watchdog *watchdog,
     end(client, "value", "interrupted; it is still unwinding", "ok");
   else
     end(client, "error",
-        "in a C call: cannot be interrupted before that returns",
-        "error");
+        "in a C call: cannot be interrupted before that returns", "error");
   return now;
 }
 

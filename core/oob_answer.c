@@ -91,11 +91,12 @@ static void open_message(tide_text *line, const tide_oob_client *client,
 
 static void say_duration(tide_text *text, uint64_t since, uint64_t now) {
   uint64_t ms = since < now ? (now - since) / TIDE_MS : 0;
+  uint64_t tenths = ms / 100;
   if (ms < 1000) {
     tide__text_integer(text, (int64_t)ms);
     put(text, " ms");
   } else {
-    tide__text_number(text, (double)(ms / 100) / 10);
+    tide__text_number(text, (double)tenths / 10);
     put(text, " s");
   }
 }
@@ -318,10 +319,10 @@ void tide_oob_tell(tide_oob_client *client, const char *type,
 
 void tide_oob_done(tide_oob_client *client, const char *status) {
   tide_text line = begin_line(client, 0);
-  uint64_t took = tide_clock_mono() - client->began;
+  uint64_t took_us = (tide_clock_mono() - client->began) / 1000;
   open_message(&line, client, "done");
   put_text(&line, "status", status);
   put_key(&line, "ms");
-  tide__text_number(&line, (double)(took / 1000) / 1000);
+  tide__text_number(&line, (double)took_us / 1000);
   end_line(client, &line);
 }

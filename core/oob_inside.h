@@ -73,7 +73,7 @@ typedef struct tide_oob_client {
   tide_oob_request request;
   uint64_t began;
   uint64_t named_at; /* where: when the name had come */
-  uint64_t slice; /* interrupt: which; 0: none yet */
+  uint64_t slice;    /* interrupt: which; 0: none yet */
   uint64_t slice_at;
   uint64_t count; /* and how often any was interrupted before */
   size_t in_length;

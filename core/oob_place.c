@@ -130,9 +130,9 @@ void tide_watchdog_leave(tide_watchdog *watchdog) {
 /* ---- opening ---------------------------------------------------------- */
 
 static void warn(tide_watchdog *watchdog, const char *error) {
-  tide_words words = {
-      .fd = STDERR_FILENO,
-      .format = (tide_log_format)atomic_load(&watchdog->format)};
+  tide_words words = {.fd = STDERR_FILENO,
+                      .format =
+                          (tide_log_format)atomic_load(&watchdog->format)};
   tide_field field = TIDE_F_STR("error", error);
   tide_words_record(&words, TIDE_LOG_WARN, "no out-of-band line", &field, 1);
 }
@@ -161,10 +161,10 @@ static int listen_there(tide_watchdog *watchdog, char *error, size_t size) {
   rc = oob->place.too_long ? UV_ENAMETOOLONG
                            : tide_unix_address(path, &oob->at, error, size);
   if (rc == 0)
-    rc = tide_control_directory(
-        oob->place.directory,
-        oob->place.shared ? TIDE_CONTROL_SHARED : TIDE_CONTROL_PRIVATE, true,
-        error, size);
+    rc = tide_control_directory(oob->place.directory,
+                                oob->place.shared ? TIDE_CONTROL_SHARED
+                                                  : TIDE_CONTROL_PRIVATE,
+                                true, error, size);
   if (rc == 0 && !map_room(oob))
     rc = UV_ENOMEM;
   if (rc == 0)
@@ -247,7 +247,8 @@ static bool take_up(tide_oob *oob) {
 uint64_t tide_oob_attend(tide_watchdog *watchdog, uint64_t now) {
   tide_oob *oob = &watchdog->oob;
   bool wanted, moved;
-  if (!watchdog->options.line || now < watchdog->options.started_at + OPEN_AFTER)
+  if (!watchdog->options.line ||
+      now < watchdog->options.started_at + OPEN_AFTER)
     return oob->open_at;
   moved = take_up(oob);
   wanted = oob->place.file[0] != '\0' &&

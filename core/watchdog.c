@@ -219,8 +219,8 @@ static uint64_t look_at_slice(tide_watchdog *watchdog, uint64_t now) {
   poke = running.id != 0 ? running.deadline : 0;
   next = watch_signal(watchdog, running.id, now, &poke);
   if (running.id != 0 && running.id == watchdog->asked_id)
-    poke = poke == 0 ? watchdog->asked_at
-                     : tide_earlier(poke, watchdog->asked_at);
+    poke =
+        poke == 0 ? watchdog->asked_at : tide_earlier(poke, watchdog->asked_at);
   next = tide_earlier(next, watch_idle(watchdog, running.last_id, now));
   return tide_earlier(next, poke_from(watchdog, poke, now));
 }

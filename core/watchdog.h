@@ -38,8 +38,8 @@ typedef struct tide_watchdog_options {
   tide_interrupt *interrupt;  /* what to tell of a late slice; or NULL */
   tide_overrun_fn on_overrun; /* NULL: write the dump to fd 2, _exit(1) */
   void *arg;
-  uint64_t shutdown_total; /* ns; runs from a stop signal that the loop did
-                              not take up; see tide_watchdog_signal */
+  uint64_t shutdown_total;     /* ns; runs from a stop signal that the loop did
+                                  not take up; see tide_watchdog_signal */
   const char *termination_log; /* NULL: /dev/termination-log */
 
   /* For the out-of-band line; all of it outlives the watchdog. */

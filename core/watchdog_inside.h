@@ -40,7 +40,7 @@ struct tide_watchdog {
   uint64_t forced_at;
   uint64_t asked_id; /* to be ended, as somebody has asked for */
   uint64_t asked_at;
-  uint64_t poke_at;  /* how the timer is set */
+  uint64_t poke_at; /* how the timer is set */
   uint64_t poke_every;
   bool timer_set;
   uint64_t rung_at;

@@ -38,8 +38,7 @@ static void *talk(void *arg) {
     usleep(500);
   usleep(50 * 1000); /* as a person would, some time after it began */
   for (i = 0; i < d->count; i++)
-    snprintf(d->said[i], sizeof d->said[i], "%.4000s",
-             oob_ask(c, d->lines[i]));
+    snprintf(d->said[i], sizeof d->said[i], "%.4000s", oob_ask(c, d->lines[i]));
   atomic_store(&d->over, true);
   oob_hang_up(c);
   return NULL;
@@ -78,8 +77,7 @@ static void where_says_the_line_of_lua_that_spins(void **state) {
 #if defined(__SANITIZE_THREAD__)
   skip(); /* it defers signals until the next system call */
 #endif
-  assert_int_equal(run_beside(*state, "\n\nwhile true do end", &d),
-                   LUA_ERRRUN);
+  assert_int_equal(run_beside(*state, "\n\nwhile true do end", &d), LUA_ERRRUN);
   assert_has(d.said[0], "\"lua\":{\"what\":\"luv callback\"");
   assert_has(d.said[0], "\"at\":\"app.lua:3\",\"in_c\":false");
   assert_has(d.said[0], "Lua runs: luv callback at app.lua:3");

@@ -135,8 +135,7 @@ static void a_call_of_c_is_named_without_one(void **state) {
   skip();
 #endif
   run_with_log("c_call()", &end);
-  assert_has(end.output,
-             "msg=\"Lua was running\" what=\"GET /orders/:id\"\n");
+  assert_has(end.output, "msg=\"Lua was running\" what=\"GET /orders/:id\"\n");
   assert_has(end.log, "; Lua was running: GET /orders/:id\n");
 }
 

@@ -37,7 +37,8 @@ describe("where names", function()
 
   it("a task of a phase", function()
     assert_named("^connect$",
-      "tide.startup:phase('db') tide.startup:task('db', 'connect', function() while true do end end)")
+      "tide.startup:phase('db')" ..
+      "tide.startup:task('db', 'connect', function() while true do end end)")
   end)
 
   it("a worker", function()
