@@ -76,8 +76,8 @@ describe("what the watchdog says", function()
     local busy = { alive_ms = 2345, waits = false }
     assert.equal("the loop is stuck for 2.3 s in import, at app.lua:7; Ctrl-C asks for an "
       .. "interruption", sentence(busy, { what = "import", at = "app.lua:7" }))
-    assert.matches(" s in import, in a call of C;", sentence(busy, { what = "import", in_c = true }),
-      1, true)
+    assert.matches(" s in import, in a call of C;",
+      sentence(busy, { what = "import", in_c = true }), 1, true)
     assert.matches(" s in Lua;", sentence(busy, { what = "" }), 1, true)
     assert.matches(" s outside of Lua;", sentence(busy), 1, true)
   end)
