@@ -119,6 +119,23 @@ describe("the out-of-band line", function()
     end
   end)
 
+  it("that a killed process has left goes with the socket that it left", function()
+    local app = proc.start { script = [[
+      local tide = require "moontide"
+      tide.http.listen { port = tonumber(os.getenv "PORT") }]] }
+    oob.connect(app):close()
+    local socket = console.socket(app)
+    app:kill()
+    app:wait()
+    assert.is_table(uv.fs_stat(socket))
+    assert.is_table(uv.fs_stat(oob.path(app)))
+    local code = proc.run { argv = { "status", "app" }, manage = false,
+      env = { RUNTIME_DIRECTORY = app.dir } }
+    assert.equal(69, code)
+    assert.is_nil(uv.fs_stat(socket))
+    assert.is_nil(uv.fs_stat(oob.path(app)))
+  end)
+
   it("answers while the control socket is served", function()
     local app = proc.start { script = [[
       local tide = require "moontide"
