@@ -11,7 +11,7 @@ local tokens_of = require "moontide.console.tokens"
 
 local M = {}
 
-local INTRO = "Type Lua, or one of these; help(\"NAME\") tells more, also of names like tide.spawn."
+local INTRO = "Type Lua, or one of these; help(\"NAME\") tells more, also of tide.spawn."
 local WIDTH = 80
 -- Longer texts are no names.
 local LONGEST = 200
