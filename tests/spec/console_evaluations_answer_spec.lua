@@ -1,5 +1,5 @@
--- An evaluation is answered with its values, its error or a wish for more, and ends with one `done`:
--- and what it assigns and its results stay with its session.
+-- An evaluation is answered with its values, its error or a wish for more, and ends with one done;
+-- what it assigns and its results stay with its session.
 local async = require "support.async"
 local environment = require "moontide.console.environment"
 local evaluations = require "support.evaluations"

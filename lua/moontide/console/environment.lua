@@ -1,5 +1,5 @@
---- The globals of a session: what is assigned stays here, what is not found here is a command of the
---- console, and else a global of the application.
+--- The globals of a session: what is assigned stays here, what is not found here is a command of
+--- the console, and else a global of the application.
 --
 -- Tables behind tables, no function: so completion sees the same without running anything.
 
