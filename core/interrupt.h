@@ -109,8 +109,9 @@ bool tide_interrupt_in_library(lua_State *L, lua_Debug *ar);
 /* For a hook: says where L is, if the watchdog has asked. [loop] */
 void tide_interrupt_note_line(tide_interrupt *interrupt, lua_State *L);
 /* The slice that is entered next, now, runs states with this count hook: from
- * `at` on (both tide_clock_mono) it comes at the next instruction, whatever the
- * count. There is one such hook. A no-op for a NULL interrupt. [loop] */
+ * `at` on (both tide_clock_mono) it comes at the next instruction or call,
+ * whatever the count. There is one such hook. A no-op for a NULL interrupt.
+ * [loop] */
 void tide_interrupt_hasten(tide_interrupt *interrupt, lua_Hook hook,
                            uint64_t now, uint64_t at);
 

@@ -2,8 +2,9 @@
  *
  * Instructions are a poor measure of time: ten thousand of them last 0.1 ms, or
  * minutes where each calls into C. So who has a count hook on what runs may ask
- * that it comes at the next instruction once a time has passed. It gets a timer
- * of its own: the watchdog's is set for deadlines.
+ * that it comes at the next instruction or call (C functions that call C
+ * functions never count) once a time has passed. It gets a timer of its own:
+ * the watchdog's is set for deadlines.
  */
 #include "clock.h"
 #include "interrupt_inside.h"
@@ -68,7 +69,7 @@ void tide_interrupt__hasten(tide_interrupt *interrupt) {
   }
   if (!LOAD(busy) && tide_interrupt__hastens(interrupt, top->L))
     lua_sethook(top->L, interrupt->hasten.hook,
-                lua_gethookmask(top->L) | LUA_MASKCOUNT, 1);
+                lua_gethookmask(top->L) | LUA_MASKCOUNT | LUA_MASKCALL, 1);
   set_timer(interrupt, now + AGAIN);
 }
 

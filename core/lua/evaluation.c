@@ -1,7 +1,7 @@
 /* evaluation.c: the count hook of evaluations. */
 #include "evaluation.h"
 
-#include <string.h>
+#include <time.h>
 
 #include "tracked.h"
 
@@ -16,16 +16,16 @@
 #define SPARED 20000
 
 /* How long code of the application's, which was never written to be paused
- * between any two instructions, runs on without that. */
-#define PATIENCE 0.02
+ * between any two instructions, runs on without that: in time of its own, for
+ * another program's turn must not make a pause here. */
+#define PATIENCE (20 * TIDE_MS)
 /* How long the loop may be held where nothing can be paused: as long as by a
  * callback. */
 #define HOLD 2.0
 /* From the first raise to the killing, as task/alarm.lua has it. */
 #define GRACE 1.0
-/* The interrupt comes so long after the deadline. It is the second line: C
- * functions that call C functions never count. */
-#define SECOND_LINE 0.05
+/* The interrupt is the second line: it comes so long after the deadline. */
+#define SECOND_LINE 1.0
 /* How many levels of a stack are looked at for the application's code. */
 #define LEVELS 32
 
@@ -147,6 +147,23 @@ static bool is_typed(lua_State *L) {
   return true;
 }
 
+static uint64_t cpu_time(void) {
+  struct timespec at;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+  return (uint64_t)at.tv_sec * TIDE_SEC + (uint64_t)at.tv_nsec;
+}
+
+/* Whether a pause disturbs nobody, or no longer can be put off. */
+static bool may_pause(tide_sched *s, lua_State *L) {
+  uint64_t now;
+  if (is_typed(L))
+    return true;
+  now = cpu_time();
+  if (s->evaluating.patient_from == 0)
+    s->evaluating.patient_from = now;
+  return now - s->evaluating.patient_from >= PATIENCE;
+}
+
 /* The whole task yields, to be queued again behind the others, and the pump's
  * turn is over. */
 static void pause_it(lua_State *L, tide_sched *s, tide_task *t) {
@@ -193,7 +210,8 @@ static bool is_overdue(const tide_task *t, double now) {
   return t->deadline != 0 && now >= t->deadline + GRACE;
 }
 
-static void look(lua_State *L, tide_sched *s, tide_task *t) {
+/* Only a count hook may yield. A call hook has the next instruction do so. */
+static void look(lua_State *L, tide_sched *s, tide_task *t, bool may_yield) {
   double now = tide_sched_time(s);
   double held = now - s->evaluating.began;
   bool pausable = can_pause(s, L, t);
@@ -205,7 +223,9 @@ static void look(lua_State *L, tide_sched *s, tide_task *t) {
     end_it(L, s, t, now);
   if (!pausable)
     wait_for_return(L);
-  else if (held >= PATIENCE || is_typed(L))
+  else if (!may_yield)
+    set_hook(L, 1);
+  else if (may_pause(s, L))
     pause_it(L, s, t);
   else
     set_hook(L, PERIOD);
@@ -230,7 +250,7 @@ static void hook(lua_State *L, lua_Debug *ar) {
   else if (ar->event == LUA_HOOKRET)
     on_return(L, s, t);
   else
-    look(L, s, t);
+    look(L, s, t, ar->event == LUA_HOOKCOUNT);
 }
 
 /* ---- for the pump ----------------------------------------------------- */
@@ -251,6 +271,7 @@ double tide_evaluation_slice(tide_sched *s, const tide_task *t) {
   double now = tide_sched_time(s);
   uint64_t mono = tide_clock_mono();
   s->evaluating.began = now;
+  s->evaluating.patient_from = 0;
   s->evaluating.spared = 0;
   s->evaluating.relay = NULL;
   tide_interrupt_hasten(s->host->interrupt, hook, mono, mono + LONG_SLICE);

@@ -156,11 +156,12 @@ typedef struct tide_sched {
   int thread_free, thread_count, thread_room;
 
   struct {
-    int live;     /* tasks of evaluations that have a coroutine */
-    int late_fn;  /* in the registry: who cancels one that is late */
-    int spared;   /* instructions of the library's in a row */
-    bool pausing; /* the running one is on its way to the pump */
-    double began; /* its slice */
+    int live;              /* tasks of evaluations that have a coroutine */
+    int late_fn;           /* in the registry: who cancels one that is late */
+    int spared;            /* instructions of the library's in a row */
+    bool pausing;          /* the running one is on its way to the pump */
+    double began;          /* its slice */
+    uint64_t patient_from; /* when code of the application's was first seen */
     struct tide_relay *relay;
   } evaluating; /* evaluation.h */
 } tide_sched;

@@ -56,11 +56,11 @@ describe("beside an evaluation", function()
     it(name .. " requests are answered within milliseconds", function()
       local id = begin(client, source)
       local list = latencies(app, 200)
-      -- A turn of the loop lasts 1 ms at most, and each request needs one or two. Both bounds leave
-      -- room for a machine that does other things; a request that waited for the end of the
-      -- evaluation would take 30 s.
-      assert.is_true(list[100] < 10, "median " .. list[100])
-      assert.is_true(list[200] < 500, "slowest " .. list[200])
+      -- A pause comes after 0.25 ms at the latest, so it is 0.1 to 0.5 ms where nothing else runs.
+      -- The bounds are for a machine with ten programs to each processor: it lets one that spins
+      -- wait for many milliseconds. Behind the evaluation a request would take 30 s.
+      assert.is_true(list[100] < 100, "median " .. list[100])
+      assert.is_true(list[200] < 2000, "slowest " .. list[200])
       client:request { type = "interrupt", of = id }
       client:request { type = "interrupt", of = id }
       assert.equal("cancelled", client:finish(id).status)
@@ -95,15 +95,18 @@ describe("an interrupt", function()
   after_each(function() client:close() end)
 
   it("ends an evaluation in less than 100 ms, and the next one runs", function()
-    for _ = 1, 10 do
+    local list = {}
+    for i = 1, 10 do
       local id = begin(client, "while true do end")
       local began = loop.now()
       client:request { type = "interrupt", of = id }
-      local reply = client:finish(id)
-      local seconds = loop.now() - began
-      assert.equal("cancelled", reply.status)
-      assert.is_true(seconds < 0.1, seconds)
+      assert.equal("cancelled", client:finish(id).status)
+      list[i] = loop.now() - began
     end
+    table.sort(list)
+    -- It takes a millisecond; the slowest may have met a busy machine.
+    assert.is_true(list[5] < 0.1, list[5])
+    assert.is_true(list[10] < 2, list[10])
     assert.equal("2", client:eval("1 + 1").text)
   end)
 

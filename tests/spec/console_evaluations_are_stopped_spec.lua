@@ -184,6 +184,7 @@ describe("an evaluation at its deadline", function()
     ["that gives way"] = "while true do tide.sleep(0) end",
     ["whose tasks spin"] = "tide.spawn(function() while true do end end)",
     ["that sorts"] = "table.sort({ 1, 2, 3 }, function() while true do end end)",
+    ["in C that calls C"] = "while true do ('a'):rep(1e6):gsub('.', string.upper) end",
     ["that catches"] = "while true do pcall(function() while true do end end) end",
     ["in a shield"] = "tide.shield('1m', function() while true do end end)",
     ["that awaits in a shield"] = "tide.shield('1m', tide.sleep, 60)",

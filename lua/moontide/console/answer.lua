@@ -3,6 +3,7 @@
 
 local core = require "moontide.core"
 local environment = require "moontide.console.environment"
+local errors = require "moontide.task.errors"
 local exit = require "moontide.exit"
 local printer = require "moontide.lazy" "moontide.console.printer"
 local record = require "moontide.pipeline.record"
@@ -90,6 +91,9 @@ function M.ended(evaluation, t, outcome)
   local err = cause.error or cause.cancelled
   if exit.is_exit(err) then return evaluation.reply:done "ok" end
   local status = status_of(evaluation, t, outcome)
+  if outcome == "interrupted" and status == "timeout" then
+    err = errors.timeout(t.opts.limit, t.allowed)
+  end
   if status ~= "ok" and (status ~= "error" or not evaluation.answered) then
     local message = record.text(err)
     evaluation.reply:error {
