@@ -171,13 +171,14 @@ local function startup_ended(outcome, run)
   if outcome == "failed" then failing.startup(run.failure.message) end
 end
 
--- First the listener that answers at once, then those that wait for `ready`.
+-- First the listener that answers at once, then those that wait for `ready`; a port in use is said
+-- before anything else is.
 local function open_http()
-  if core.host.flags.manage and config.get("manage") ~= false then
-    require("moontide.http").manage_open()
-  end
+  local managed = core.host.flags.manage and config.get("manage") ~= false
+  if managed then require("moontide.http").manage_open() end
   local http = package.loaded["moontide.http"]
   if http then http.bind_all() end
+  if managed then require("moontide.http.manage").announce() end
 end
 
 local function rise()

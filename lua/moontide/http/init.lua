@@ -258,7 +258,10 @@ function M.listen_all(ready)
   end
   local manage = package.loaded["moontide.http.manage"]
   if ready then
-    if manage then manage.listen() end
+    if manage then
+      manage.listen()
+      manage.announce()
+    end
     if core.notify.listen_fds()[1] then options.warn_of_unused(M.servers) end
   end
 end

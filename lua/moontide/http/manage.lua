@@ -38,12 +38,19 @@ function M.open()
   if not handed then M.listen() end
 end
 
---- Answers from now on; again harmless.
+--- Answers from now on; again harmless. Says nothing: the start may still be refused.
 function M.listen()
   local server = M.server
   if not server or server.listening then return end
   must(http.listen, server)
   server.listening = true
+end
+
+--- Says, once, where it answers.
+function M.announce()
+  local server = M.server
+  if not server or not server.listening or server.announced then return end
+  server.announced = true
   core.log.write(1, "http", "management listener", "address", (server:address()))
 end
 
