@@ -1,6 +1,7 @@
 -- An evaluation is answered with its values, its error or a wish for more, and ends with one done;
 -- what it assigns and its results stay with its session.
 local async = require "support.async"
+local core = require "moontide.core"
 local environment = require "moontide.console.environment"
 local evaluations = require "support.evaluations"
 local task = require "moontide.task"
@@ -66,6 +67,14 @@ describe("an evaluation", function()
     assert.equal("error", reply.status)
   end)
 
+  async.it("cuts a message that has no end", function()
+    local reply = session:eval "error(('x'):rep(1e7), 0)"
+    assert.matches("^x+%.%.%. %(10000000 bytes%)$", reply.error.message)
+    assert.is_true(#reply.error.traceback < 1e5)
+    reply = session:eval "tide.spawn(function() error(('x'):rep(1e7), 0) end)"
+    assert.is_true(#reply.err.text < 1e5)
+  end)
+
   async.it("answers what is not Lua with why", function()
     local reply = session:eval "1 + + 2"
     assert.equal("error done", reply.kinds)
@@ -98,6 +107,8 @@ describe("an evaluation", function()
     while not session.real.running[id].evaluation do task.sleep(0) end
     local t = session:task(id)
     assert.equal("console", t.kind)
+    local seconds = t.deadline - core.clock.now()
+    assert.is_true(seconds > 25 and seconds <= 30, seconds)
     assert.equal("eval tide.event('gate'):wait() ", t.name)
     session:ask { type = "eval", source = "return\n\t'" .. ("x"):rep(90) .. "'" }
     while t.state ~= "waiting" do task.sleep(0) end

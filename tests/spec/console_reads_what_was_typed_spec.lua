@@ -38,7 +38,9 @@ describe("reading", function()
     end)
   end
 
-  for _, source in ipairs { "1 + + 2", "end", "x y", "= 1", "@x", ")", "for for", "goto nowhere" } do
+  for _, source in ipairs {
+    "1 + + 2", "end", "x y", "= 1", "@x", ")", "for for", "goto nowhere",
+  } do
     it(("refuses %q"):format(source), function()
       local fn, problem = reading.read(source, {})
       assert.is_nil(fn)

@@ -11,6 +11,9 @@ local traceback = require "moontide.task.traceback"
 
 local M = {}
 
+--- Bytes of an error's message.
+local LIMIT = 64 * 1024
+
 -- The frames of what was typed or called, without those of the console; none when all that is
 -- left is C, as of an error that a command raises.
 local function stack_of(text)
@@ -30,6 +33,12 @@ local function with_stack(message, text)
   return ("%s\nstack traceback:\n%s"):format(message, table.concat(lines, "\n"))
 end
 
+-- A message of the script's may have any length; a line of the protocol has not.
+local function bounded(message)
+  if #message <= LIMIT then return message end
+  return ("%s... (%d bytes)"):format(message:sub(1, LIMIT), #message)
+end
+
 --- Its function has returned.
 ---@param evaluation moontide.console.Evaluation
 ---@param packed { n: integer, [integer]: any }
@@ -46,7 +55,7 @@ end
 ---@param evaluation moontide.console.Evaluation
 ---@param err any
 function M.error(evaluation, err)
-  local message = type(err) == "string" and err or printer.text(err)
+  local message = bounded(type(err) == "string" and err or printer.text(err))
   evaluation.answered = true
   evaluation.reply:error {
     message = message, traceback = with_stack(message, evaluation.stack or ""),
@@ -61,7 +70,7 @@ function M.uncaught(evaluation, t)
     evaluation.late = t -- it was only the first to be told
     return
   end
-  local text = ("uncaught error in %s: %s"):format(t.name, record.text(t.error))
+  local text = ("uncaught error in %s: %s"):format(t.name, bounded(record.text(t.error)))
   evaluation.reply:send { type = "err", text = with_stack(text, t.stack or "") .. "\n" }
 end
 
@@ -95,7 +104,7 @@ function M.ended(evaluation, t, outcome)
     err = errors.timeout(t.opts.limit, t.allowed)
   end
   if status ~= "ok" and (status ~= "error" or not evaluation.answered) then
-    local message = record.text(err)
+    local message = bounded(record.text(err))
     evaluation.reply:error {
       message = message, traceback = with_stack(message, evaluation.stack or cause.stack or ""),
     }
