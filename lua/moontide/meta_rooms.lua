@@ -237,8 +237,8 @@ function source:done() end
 ---@return integer
 function source:active() end
 
----@class moontide.core.evaluation `require "moontide.core.evaluation"`: tasks of what is typed at the
---- console. They yield to the loop wherever they run, and can be stopped there.
+---@class moontide.core.evaluation `require "moontide.core.evaluation"`: tasks of what is typed at
+--- the console. They yield to the loop wherever they run, and can be stopped there.
 local evaluation = {}
 
 --- The tasks of a scope, and those that they spawn, are evaluations.

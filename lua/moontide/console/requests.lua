@@ -88,16 +88,16 @@ end
 
 local ORDER = { starting = 1, ready = 2, draining = 3, stopped = 4 }
 
-local function answer(reply, still)
-  reply:value { status = require("moontide.console.status").collect(still) }
+local function answer(reply)
+  reply:value { status = require("moontide.console.status").collect() }
 end
 
 -- Answers when the state is reached or passed: in the move itself, for behind the last one nothing
 -- else runs.
-local function answer_at(wanted, reply, still)
+local function answer_at(wanted, reply)
   local state = core.state.get()
   if ORDER[state] < ORDER[wanted] then return false end
-  answer(reply, still)
+  answer(reply)
   if state ~= wanted then
     reply:error { message = ("the state is past %s: it is %s"):format(wanted, state) }
   end
@@ -109,7 +109,7 @@ local function wait_for(wanted, seconds, reply)
   if answer_at(wanted, reply) then return end
   local waiter = task.waiter("the state " .. wanted)
   local cancel = require("moontide.states").on_state(function()
-    if answer_at(wanted, reply, true) then waiter:wake() end
+    if answer_at(wanted, reply) then waiter:wake() end
   end)
   local _ <close> = setmetatable({}, { __close = cancel })
   reply.lasts = true

@@ -103,7 +103,7 @@ local function lag_now()
   return require("moontide.observe.loop_lag").measure(0.001)
 end
 
-local function collect_process(status, still)
+local function collect_process(status, late)
   local core = require "moontide.core"
   local mem = require("moontide.console.inspect.mem").collect()
   local lag = package.loaded["moontide.observe.loop_lag"]
@@ -111,7 +111,7 @@ local function collect_process(status, still)
   status.tasks = require("moontide.task").counts()
   status.memory = { lua = mem.lua, resident = or_null(mem.resident) }
   status.loop_lag = {
-    now = or_null(not still and lag_now() or nil), looks = lag and lag.count or 0, last = or_null(lag and lag.last),
+    now = or_null(late), looks = lag and lag.count or 0, last = or_null(lag and lag.last),
     max = lag and lag.max or 0,
   }
   status.log_dropped = core.log.dropped()
@@ -137,10 +137,9 @@ local function collect_state(status)
 end
 
 --- Looks at the process; in any state. A task waits for a timer of 1 ms; without one it does not.
----@param still boolean|nil do not wait: an observer of the state looks, in the middle of a move
 ---@return moontide.Status
-function M.collect(still)
-  local core = require "moontide.core"
+function M.collect()
+  local core, late = require "moontide.core", lag_now() -- first: all else is of one moment
   local status = {
     name = require("moontide.config").get "name" or core.host.name or "unnamed",
     pid = core.host.pid, version = core.host.version, mode = core.host.mode,
@@ -149,7 +148,7 @@ function M.collect(still)
   collect_pipeline(status)
   collect_checks(status)
   collect_traffic(status)
-  collect_process(status, still)
+  collect_process(status, late)
   return status
 end
 
