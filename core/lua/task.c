@@ -184,8 +184,7 @@ static int start(lua_State *L) {
   timeout = timeout_of(L, 2);
   timed = is_timed(L, 2);
   t = make(L, 3);
-  if (timed)
-    keep_name(L, 2, t);
+  keep_name(L, 2, t);
   lua_pushvalue(L, 2);
   lua_setiuservalue(L, -2, TASK_OPTS);
   t->timed = timed;

@@ -43,7 +43,7 @@ typedef enum tide_outcome {
 typedef struct tide_scope tide_scope;
 
 /* Copies of names for who may not ask Lua (task_note.c), by a task's place:
- * only tasks of some kind have one, and only those in the first places. */
+ * only those that were started with a name have one, in the first places. */
 enum { TIDE_NAME_SIZE = 40, TIDE_NAMES = 64, TIDE_NAME_BLOCKS = 64 };
 typedef char tide_task_names[TIDE_NAMES][TIDE_NAME_SIZE];
 

@@ -7,6 +7,7 @@
  */
 #include <llhttp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../append.h"
 #include "../http/route.h"
@@ -67,18 +68,26 @@ static size_t put_name(const tide_host *host, const tide_task *t, char *out,
   return put_route(out, size, at, route);
 }
 
+/* tide.timeout, tide.race: what it is for says more. */
+static bool says_little(const tide_task *t) {
+  return strncmp(name_of(t), "tide.", 5) == 0;
+}
+
 /* A task that was just spawned has the name of whoever spawned it to go by. */
 static void put_task(const tide_host *host, const tide_task *t, char *out,
                      size_t size) {
   size_t at = 0;
   int i;
   for (i = 0; i < OWNERS && t != NULL; i++, t = t->scope->owner) {
-    if (put_name(host, t, out, size, at) > 0)
+    size_t end = put_name(host, t, out, size, at);
+    if (end > 0 && !says_little(t))
       return;
-    if (at == 0)
+    if (end > 0)
+      at = end;
+    else if (at == 0)
       at = tide_append(out, size, 0, "a task");
   }
-  if (i == 1)
+  if (i == 1 && *out == 'a')
     tide_append(out, size, 0, "a root task");
   else
     tide_append(out, size, at, " of a root task");

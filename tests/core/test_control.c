@@ -354,7 +354,7 @@ static void *seek(void *arg) {
   intptr_t refused = 0;
   strcpy(address.sun_path, f.path);
   while (!atomic_load((atomic_bool *)arg)) {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     pthread_mutex_lock(&not_closing);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
       refused += errno == ECONNREFUSED;

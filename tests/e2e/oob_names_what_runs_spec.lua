@@ -27,6 +27,10 @@ describe("where names", function()
     assert_named("^a root task$", "tide.root:spawn(function() while true do end end)")
   end)
 
+  it("a root task that was given a name", function()
+    assert_named("^poller$", "tide.root:start({ name = 'poller' }, function() while true do end end)")
+  end)
+
   it("a task by whoever spawned it", function()
     assert_named("^a task of connect$", [[
       tide.startup:phase("db")
@@ -87,8 +91,7 @@ describe("where names", function()
     app:wait_ready()
     local client = console.connect(app)
     client:send { type = "eval", source = "string.gsub('x', 'x', function() " .. SPIN .. " end)" }
-    local where = line:runs "."
-    assert.matches("eval", where.lua.what)
+    line:runs "eval"
     line:ask "abort"
     assert.equal(1, (app:wait()))
     client:close()
