@@ -14,7 +14,10 @@ files["lua/moontide/console/output.lua"] = { globals = { "io.write" } }
 -- The C program around the script has put these into its Lua state.
 files["examples/embed-lua/app.lua"] = { globals = { "visits" }, read_globals = { "greet" } }
 files["examples/edge-proxy/app.lua"] = { read_globals = { "proxy" } }
-files["examples/game-server/app.lua"] = { read_globals = { "game" } }
+files["examples/game-server/app.lua"] = {
+  globals = { "matches", "end_match" }, -- for who types at the console
+  read_globals = { "game" },
+}
 
 -- busted puts describe, it, assert and their like into the specs' globals.
 files["tests/spec/**"] = { std = "lua54+busted" }

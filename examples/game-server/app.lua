@@ -30,6 +30,18 @@ end)
 tide.shutdown:phase("save-scores", { after = "service-stop", timeout = "3s" })
 game.save_scores("save-scores", setting("SCORES", "scores.txt"))
 
+-- ---- looking on, at the console ----------------------------------------------------------------
+
+-- `moontide eval game-server 'matches()'`: what is typed there sees the globals. It has the host's
+-- share of the frames, however long it runs.
+
+function matches() return game.matches() end
+
+--- Ends a match now; its players keep their points.
+---@param id integer
+---@return boolean ended false: there is none
+function end_match(id) return game.end_match(id) end
+
 -- ---- looking on, over HTTP ---------------------------------------------------------------------
 
 local server = tide.http.listen { name = "admin", port = tonumber(setting("PORT", 8080)) }

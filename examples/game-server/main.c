@@ -154,7 +154,7 @@ static int serve(server *server, const char *script, int argc, char **argv) {
   tide_options_init(&options);
   options.name = "game-server";
   options.flags = TIDE_SIGNALS | TIDE_SIGPIPE | TIDE_INTERRUPT | TIDE_MANAGE |
-                  TIDE_LOG_STDERR;
+                  TIDE_CONSOLE | TIDE_LOG_STDERR;
   options.argc = argc;
   options.argv = argv;
   rc = tide_new(&server->host, &options);

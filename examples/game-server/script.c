@@ -6,7 +6,8 @@
  *   game.matches() -> { { id =, players =, points =, seconds_left = }, ... }
  *   game.end_match(id) -> boolean
  *   game.players() -> integer
- *   game.frames() -> { frames =, late =, p50_us =, p99_us =, max_us = }
+ *   game.frames(anew) -> { frames =, late =, p50_us =, p99_us =, max_us = };
+ *     with `anew` true, they are counted from now on
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -124,13 +125,15 @@ static void set_us(lua_State *L, const char *key, uint64_t ns) {
 }
 
 static int frames_table(lua_State *L) {
-  const server *server = server_of(L);
+  server *server = server_of(L);
   lua_createtable(L, 0, 5);
   set_integer(L, "frames", (lua_Integer)server->share.count);
   set_integer(L, "late", (lua_Integer)server->late);
   set_us(L, "p50_us", frames_percentile(&server->share, 50));
   set_us(L, "p99_us", frames_percentile(&server->share, 99));
   set_us(L, "max_us", server->share.max);
+  if (lua_toboolean(L, 1))
+    server->share = (frames){0};
   return 1;
 }
 
