@@ -5,6 +5,7 @@
 
 #include "fork.h"
 #include "host.h"
+#include "lua/lua.h"
 
 bool tide_host__busy(const tide_host *host) {
   return host->running || host->inside > 0 || host->memory.guarded > 0;
@@ -87,23 +88,31 @@ int tide_step(tide_host *host, int64_t timeout_ms) {
   return standing(host);
 }
 
+/* Each turn has what is left. */
+static int tick(tide_host *host, uint64_t end) {
+  uint64_t now = tide_clock_mono();
+  int rc;
+  host->tick_end = end;
+  do {
+    tide_lua_set_budget(host, now < end ? (int64_t)((end - now) / 1000) : 0);
+    tide_host__turn(host, false);
+    rc = standing(host);
+    now = tide_clock_mono();
+  } while (rc == TIDE_HAS_MORE && now < end);
+  tide_lua_set_budget(host, -1);
+  host->tick_end = 0;
+  return rc;
+}
+
 int tide_tick(tide_host *host, int64_t budget_us) {
   int rc = may_turn(host);
-  uint64_t end;
   if (rc != 0)
     return rc;
   if (finished(host))
     return TIDE_IS_STOPPED;
-  tide_host__turn(host, false);
-  rc = standing(host);
-  if (rc != TIDE_HAS_MORE || budget_us <= 0)
-    return rc;
-  end = tide_clock_mono() + (uint64_t)budget_us * 1000;
-  while (rc == TIDE_HAS_MORE && tide_clock_mono() < end) {
-    tide_host__turn(host, false);
-    rc = standing(host);
-  }
-  return rc;
+  if (budget_us < 0)
+    budget_us = 0;
+  return tick(host, tide_clock_mono() + (uint64_t)budget_us * 1000);
 }
 
 int tide_fd(const tide_host *host) {

@@ -120,6 +120,7 @@ struct tide_host {
   _Atomic(char *) drain_reason; /* asked for by tide_drain, not yet taken up */
   atomic_bool kill_wanted;      /* ... by tide_kill */
   tide_deadline step_end;       /* of a tide_step that waits */
+  uint64_t tick_end;            /* of a tide_tick, as tide_clock_mono; else 0 */
 
   int inside;        /* callbacks of the program's that are not Lua's */
   unsigned requests; /* of modules, on libuv's pool of threads */

@@ -191,6 +191,10 @@ static void on_prepare(uv_prepare_t *handle) {
   tide_beat_wait(&host->beat);
 }
 
+static bool is_tick_over(const tide_host *host) {
+  return host->tick_end != 0 && tide_clock_mono() >= host->tick_end;
+}
+
 static void on_check(uv_check_t *handle) {
   tide_host *host = handle->data;
   tide_beat_turn(&host->beat, uv_now(host->loop));
@@ -198,7 +202,9 @@ static void on_check(uv_check_t *handle) {
   if (host->closing)
     return;
   tide_lua_collector_turn(host);
-  if (host->pump_wanted)
+  /* What the callbacks have put there can wait for the next tick when they have
+   * taken all of this one: each has the queue's turn, before its poll. */
+  if (host->pump_wanted && !is_tick_over(host))
     pump(host);
 }
 

@@ -9,6 +9,15 @@
  * into C may take much longer: then the look comes after this time. */
 #define PERIOD 10000
 #define LONG_SLICE (TIDE_MS / 4)
+/* Who turns the loop by ticks has a budget for each. */
+#define SHORT_SLICE (TIDE_MS / 20)
+/* Where there is no timer for that, without TIDE_INTERRUPT, looks come by a
+ * number of instructions that is learned. */
+#define LEAST 50
+#define FIRST 1000
+/* In code of the application's: the next instruction that was typed may come
+ * soon. Odd, for a loop may call it in the same rhythm. */
+#define SHORT 101
 /* Where the library runs, the next look comes sooner. A prime: a loop may call
  * the library in the same rhythm. */
 #define SOON 997
@@ -31,13 +40,33 @@
 
 static void hook(lua_State *L, lua_Debug *ar);
 
+/* Setting it costs a step for each level of the stack, of which there may be
+ * 200,000: not for nothing. */
 static void set_hook(lua_State *L, int period) {
+  if (lua_gethook(L) == hook && lua_gethookmask(L) == LUA_MASKCOUNT &&
+      lua_gethookcount(L) == period)
+    return;
   lua_sethook(L, hook, LUA_MASKCOUNT, period);
 }
 
 /* At each instruction, and at calls: C functions that call C functions. */
 static void set_raising_hook(lua_State *L) {
   lua_sethook(L, hook, LUA_MASKCOUNT | LUA_MASKCALL, 1);
+}
+
+/* The look after `count` instructions: whether the next one comes after half or
+ * twice as many. */
+static void adapt(tide_sched *s, int count, double now) {
+  double took = now - s->evaluating.looked;
+  double wanted = (double)SHORT_SLICE / (double)TIDE_SEC;
+  int period = s->evaluating.period;
+  s->evaluating.looked = now;
+  if (s->host->interrupt != NULL)
+    return;
+  if (took > wanted * 2)
+    s->evaluating.period = period / 2 > LEAST ? period / 2 : LEAST;
+  else if (took < wanted / 2 && count >= period)
+    s->evaluating.period = period * 2 < PERIOD ? period * 2 : PERIOD;
 }
 
 /* ---- asking the library ----------------------------------------------- */
@@ -167,7 +196,7 @@ static bool may_pause(tide_sched *s, lua_State *L) {
 /* The whole task yields, to be queued again behind the others, and the pump's
  * turn is over. */
 static void pause_it(lua_State *L, tide_sched *s, tide_task *t) {
-  set_hook(L, PERIOD);
+  set_hook(L, s->evaluating.period);
   t->state = TASK_TURN;
   s->evaluating.pausing = true;
   s->left = 1;
@@ -176,8 +205,8 @@ static void pause_it(lua_State *L, tide_sched *s, tide_task *t) {
 
 /* It cannot be paused here, inside of some function of C. The moment when that
  * returns may be short, as in a loop that sorts, so it is waited for. */
-static void wait_for_return(lua_State *L) {
-  lua_sethook(L, hook, LUA_MASKCOUNT | LUA_MASKRET, PERIOD);
+static void wait_for_return(lua_State *L, const tide_sched *s) {
+  lua_sethook(L, hook, LUA_MASKCOUNT | LUA_MASKRET, s->evaluating.period);
 }
 
 /* A return hook must not yield: the next instruction's does. */
@@ -196,7 +225,7 @@ static bool is_spared(tide_sched *s, const tide_task *t, lua_State *L,
   if (s->evaluating.spared >= SPARED || !tide_interrupt_in_library(L, ar)) {
     s->evaluating.spared = 0;
     if (lua_gethookcount(L) == SOON)
-      set_hook(L, PERIOD);
+      set_hook(L, s->evaluating.period);
     return false;
   }
   s->evaluating.spared += lua_gethookcount(L);
@@ -215,6 +244,7 @@ static void look(lua_State *L, tide_sched *s, tide_task *t, bool may_yield) {
   double now = tide_sched_time(s);
   double held = now - s->evaluating.began;
   bool pausable = can_pause(s, L, t);
+  adapt(s, lua_gethookcount(L), now);
   if (!t->cancelled && t->deadline != 0 && t->deadline <= now)
     tell_late(L, s, t, 0);
   else if (!t->cancelled && !pausable && held >= HOLD)
@@ -222,13 +252,13 @@ static void look(lua_State *L, tide_sched *s, tide_task *t, bool may_yield) {
   if (t->cancelled && (!is_shielded(L, s, t) || is_overdue(t, now)))
     end_it(L, s, t, now);
   if (!pausable)
-    wait_for_return(L);
+    wait_for_return(L, s);
   else if (!may_yield)
     set_hook(L, 1);
   else if (may_pause(s, L))
     pause_it(L, s, t);
   else
-    set_hook(L, PERIOD);
+    set_hook(L, SHORT);
 }
 
 /* A coroutine may leave the evaluation that it had the hook of: there the hook
@@ -257,8 +287,9 @@ static void hook(lua_State *L, lua_Debug *ar) {
 
 void tide_evaluation_begin(tide_sched *s, tide_task *t) {
   t->evaluation = true;
-  s->evaluating.live++;
-  set_hook(t->co, PERIOD);
+  if (s->evaluating.live++ == 0)
+    s->evaluating.period = s->host->interrupt != NULL ? PERIOD : FIRST;
+  set_hook(t->co, s->evaluating.period);
 }
 
 void tide_evaluation_end(tide_sched *s, tide_task *t) {
@@ -267,14 +298,22 @@ void tide_evaluation_end(tide_sched *s, tide_task *t) {
   lua_sethook(t->co, NULL, 0, 0);
 }
 
+static uint64_t longest_slice(const tide_sched *s) {
+  uint64_t budget = (uint64_t)(s->budget * (double)TIDE_SEC);
+  if (budget > LONG_SLICE)
+    return LONG_SLICE;
+  return budget > SHORT_SLICE ? budget : SHORT_SLICE;
+}
+
 double tide_evaluation_slice(tide_sched *s, const tide_task *t) {
   double now = tide_sched_time(s);
   uint64_t mono = tide_clock_mono();
-  s->evaluating.began = now;
+  s->evaluating.began = s->evaluating.looked = now;
   s->evaluating.patient_from = 0;
   s->evaluating.spared = 0;
   s->evaluating.relay = NULL;
-  tide_interrupt_hasten(s->host->interrupt, hook, mono, mono + LONG_SLICE);
+  tide_interrupt_hasten(s->host->interrupt, hook, mono,
+                        mono + longest_slice(s));
   if (t->cancelled)
     return now + HOLD;
   return t->deadline != 0 ? t->deadline + SECOND_LINE : 0;
@@ -306,7 +345,7 @@ int tide_evaluation_run(tide_sched *s, lua_State *L, lua_State *co, int nargs,
   if (s->current == NULL || !s->current->evaluation)
     return tide_tracked_run(s->host->interrupt, L, co, nargs);
   if (lua_gethook(co) == NULL) /* made before, or elsewhere */
-    set_hook(co, PERIOD);
+    set_hook(co, s->evaluating.period);
   s->evaluating.relay = &relay;
   results = tide_tracked_run(s->host->interrupt, L, co, nargs);
   s->evaluating.relay = relay.outer;

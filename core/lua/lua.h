@@ -50,6 +50,8 @@ int tide_lua_setup(tide_host *host);
 int tide_lua_start(tide_host *host);
 /* Hands a signal to the script's side, in the turn that saw it. */
 void tide_lua_signal(tide_host *host, const tide_signal_info *info);
+/* How long the pump runs tasks in each turn; -1: as it does by itself. */
+void tide_lua_set_budget(tide_host *host, int64_t us);
 /* Closes the luv handles that the script left open. */
 void tide_lua_close_handles(tide_host *host);
 /* How many of luv's requests are under way on the loop; with `cancel`, those

@@ -296,6 +296,7 @@ static tide_sched *push_sched(lua_State *L, tide_host *host) {
   *s = (tide_sched){.host = host};
   s->last = &s->first;
   s->evaluating.late_fn = LUA_NOREF;
+  s->budget = TIDE_PUMP_BUDGET;
   s->now = tide_sched_time(s);
   tide_horizon_init(&s->horizon, &host->clock);
   lua_createtable(L, 0, 1);

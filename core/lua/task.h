@@ -137,6 +137,7 @@ typedef struct tide_sched {
   int starting_place;       /* in `live` */
   int queued;
   int left;         /* slices in this turn of the pump */
+  double budget;    /* of a turn, in seconds */
   lua_Integer live; /* tasks started and not ended */
   double now;       /* as the pump last read it: to a few slices */
   tide_task *spare; /* a task that ended unseen, to be used again */
@@ -161,10 +162,15 @@ typedef struct tide_sched {
     int spared;            /* instructions of the library's in a row */
     bool pausing;          /* the running one is on its way to the pump */
     double began;          /* its slice */
+    double looked;         /* the hook, or that */
+    int period;            /* instructions until its next look */
     uint64_t patient_from; /* when code of the application's was first seen */
     struct tide_relay *relay;
   } evaluating; /* evaluation.h */
 } tide_sched;
+
+/* Seconds of Lua in a turn of the loop, unless who turns it has less. */
+#define TIDE_PUMP_BUDGET 0.001
 
 /* Upvalues of every function of the room. */
 enum { UP_SCHED = 1, UP_LIVE, UP_THREADS, UP_POLICY, UP_TASK, UP_SCOPE };

@@ -11,11 +11,11 @@
 #include "evaluation.h"
 #include "tracked.h"
 
-/* One turn of the pump lasts at most so long or so many slices, then the loop
- * gets its turn. The clock is read once in so many slices. */
-#define BUDGET 0.001
+/* A turn of the pump has at most so many slices, or as long as the scheduler's
+ * budget says; then the loop gets its turn. The clock is read once in so many
+ * slices, or after each where the budget is small. */
 #define SLICES 1024
-#define CLOCK_EVERY 4
+#define CLOCK_EVERY 4 /* a power of two */
 
 /* Coroutines kept for reuse. */
 #define POOL 16384
@@ -341,11 +341,19 @@ static tide_task *take(tide_sched *s) {
   return t;
 }
 
+void tide_lua_set_budget(tide_host *host, int64_t us) {
+  double seconds = (double)us / 1e6;
+  if (host->sched != NULL)
+    host->sched->budget =
+        us >= 0 && seconds < TIDE_PUMP_BUDGET ? seconds : TIDE_PUMP_BUDGET;
+}
+
 /* pump() -> whether something is still ready. The loop calls it after anything
  * that entered Lua. */
 static int pump(lua_State *L) {
   tide_sched *s = tide_sched_of(L);
   double stop_at;
+  int clock_mask = s->budget < TIDE_PUMP_BUDGET ? 0 : CLOCK_EVERY - 1;
   lua_settop(L, 0);
   if (s->current != NULL) { /* asked for by a task: no task runs in another */
     lua_pushboolean(L, false);
@@ -354,13 +362,13 @@ static int pump(lua_State *L) {
   if (s->starting != NULL)
     put_back(L, s);
   s->now = tide_sched_time(s);
-  stop_at = s->now + BUDGET;
+  stop_at = s->now + s->budget;
   s->left = SLICES;
   while (s->first != NULL) {
     step(L, s, take(s));
     s->starting = NULL;
     lua_settop(L, 0);
-    if (--s->left % CLOCK_EVERY == 0) {
+    if ((--s->left & clock_mask) == 0) {
       s->now = tide_sched_time(s);
       if (s->now >= stop_at || s->left <= 0)
         break;
