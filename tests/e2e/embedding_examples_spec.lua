@@ -1,5 +1,6 @@
 -- The programs of examples/ that embed the library: built as their README says, against an
 -- installed moontide, and run.
+local console = require "support.console"
 local http = require "support.http_client"
 local loop = require "support.loop"
 local proc = require "support.process"
@@ -237,6 +238,61 @@ describe("examples/game-server", function()
     app:signal "TERM"
     assert.equal(0, (app:wait()))
     assert.is_string(proc.read_file(scores))
+  end)
+
+  describe("its console", function()
+    local function at_console(app, ...)
+      local code, out, err = proc.run {
+        program = os.getenv "MOONTIDE", argv = { "eval", ... }, timeout = 60,
+        env = { RUNTIME_DIRECTORY = app.dir },
+      }
+      return code, out, err
+    end
+
+    local function frames(app)
+      local code, out = at_console(app, "--json", "game-server", "game.frames(true)")
+      assert.equal(0, code)
+      return json.decode(out)
+    end
+
+    it("shows matches live and ends one, to the very end", function()
+      local app, join = start { MATCH = 60 }
+      console.socket(app)
+      local code, out = at_console(app, "game-server", "matches()")
+      assert.equal("0 {}\n", code .. " " .. out)
+      local players = join("ann", "bob")
+      said(players, "bob: match 1")
+      code, out = at_console(app, "game-server", "matches()")
+      assert.equal(0, code)
+      assert.matches("id = 1, players = 2", out)
+      assert.equal("false\n", select(2, at_console(app, "game-server", "end_match(7)")))
+      app:signal "TERM"
+      app:wait_log { to = "draining" }
+      assert.equal("true\n", select(2, at_console(app, "game-server", "end_match(1)")))
+      assert.equal(0, (players:wait()))
+      assert.matches("bob: over 1 %d+ ended\n", players:stdout())
+      assert.equal(0, (app:wait()))
+    end)
+
+    it("does not eat frames, whatever is typed", function()
+      local app, join = start { MATCH = 60, MOONTIDE_SHUTDOWN__DRAIN = "300ms" }
+      console.socket(app)
+      join("ann", "bob")
+      frames(app)
+      for _, endless in ipairs { "while true do end", "while true do matches() end",
+        "while true do pcall(string.rep, 'x', 1000) end" } do
+        local code = at_console(app, "--timeout=1s", "game-server", endless)
+        assert.equal(124, code)
+        -- The share is 0.1 ms of 16.7, and most frames have that: not a millisecond of Lua, as a
+        -- turn of a loop of the host's has, nor the 20 ms of what is not paused. The bound is for
+        -- a build without optimisation, on a machine that is busy.
+        local share = frames(app)
+        assert.is_true(share.p50_us < 800, endless .. ": " .. share.p50_us)
+        assert.is_true(share.frames > 30)
+      end
+      app:signal "TERM"
+      assert.equal(0, (app:wait()))
+    end)
   end)
 
   it("cuts a match that takes longer than the drain", function()
