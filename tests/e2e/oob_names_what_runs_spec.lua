@@ -28,7 +28,8 @@ describe("where names", function()
   end)
 
   it("a root task that was given a name", function()
-    assert_named("^poller$", "tide.root:start({ name = 'poller' }, function() while true do end end)")
+    assert_named("^poller$",
+      "tide.root:start({ name = 'poller' }, function() while true do end end)")
   end)
 
   it("a task by whoever spawned it", function()
