@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -344,8 +345,9 @@ static void it_listens_again_once_the_loop_has_turned(void **state) {
   assert_int_equal(f.accepts, 1);
 }
 
-/* Who is about to connect when it closes is refused by right. */
-static pthread_mutex_t not_closing = PTHREAD_MUTEX_INITIALIZER;
+/* Who is about to connect when it closes is refused by right: then nobody
+ * connects. */
+static atomic_bool closing, connecting;
 
 /* Connects again and again; returns how often the file was there, but nobody
  * behind it. */
@@ -354,11 +356,12 @@ static void *seek(void *arg) {
   intptr_t refused = 0;
   strcpy(address.sun_path, f.path);
   while (!atomic_load((atomic_bool *)arg)) {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    pthread_mutex_lock(&not_closing);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    atomic_store(&connecting, true);
+    if (!atomic_load(&closing) &&
+        connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
       refused += errno == ECONNREFUSED;
-    pthread_mutex_unlock(&not_closing);
+    atomic_store(&connecting, false);
     close(fd);
   }
   return (void *)refused;
@@ -374,10 +377,12 @@ static void who_finds_the_file_is_not_refused(void **state) {
   for (int i = 0; i < 1000; i++) {
     assert_int_equal(listen_there(), 0);
     turn();
-    pthread_mutex_lock(&not_closing);
+    atomic_store(&closing, true);
+    while (atomic_load(&connecting))
+      sched_yield();
     tide_control_unlisten(f.server);
     turn();
-    pthread_mutex_unlock(&not_closing);
+    atomic_store(&closing, false);
   }
   atomic_store(&over, true);
   pthread_join(thread, &refused);
