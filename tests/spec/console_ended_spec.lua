@@ -80,8 +80,12 @@ describe("ended()", function()
     assert.equal(1, #ended({ find = "short" }).tasks)
   end)
 
-  it("leaves out what the host cancels of its own, and what was typed", function()
+  it("leaves out helpers of the host, what was typed, and what its caller hears of", function()
     app(function()
+      tide.root:spawn(function()
+        pcall(tide.timeout, 0.1, nap)
+        tide.race { nap, function() tide.sleep(0.1) end }
+      end)
       tide.root:start({ name = "helper", kind = "internal" }, nap):cancel "not needed"
       tide.root:start({ name = "typed", kind = "console", detached_errors = true },
         function() error "a slip" end)
@@ -91,6 +95,7 @@ describe("ended()", function()
     assert.equal(0, #ended({ find = "helper" }).tasks)
     assert.equal(0, #ended({ find = "typed" }).tasks)
     assert.equal(1, #ended({ find = "broken" }).tasks)
+    assert.equal(0, #ended({ find = "tide." }).tasks)
   end)
 
   it("counts those that one cancellation ended, and keeps room for others", function()

@@ -80,11 +80,16 @@ local function tell_all(t)
   for _, fn in ipairs(table.move(listeners, 1, #listeners, 1, {})) do fn(t) end
 end
 
+-- What runs below these raises its end where it was called, and a timeout that passes, or a race
+-- that is lost, may be what a program does all day.
+local CALLED = { ["tide.timeout"] = true, ["tide.race"] = true }
+
 -- The host's own helpers are cancelled when they are no longer needed, and what is typed at the
--- console has answered who typed it: neither is news.
-local function is_own(opts, outcome)
-  local kind = opts and opts.kind
-  return kind == "console" or kind == "internal" and outcome == "cancelled"
+-- console has answered who typed it: no news. What had to be stopped by force is.
+local function is_no_news(opts, outcome)
+  if not opts or outcome == "interrupted" or outcome == "abandoned" then return false end
+  local kind = opts.kind
+  return kind == "console" or kind == "internal" and outcome == "cancelled" or CALLED[opts.name]
 end
 
 local function put(t, opts, cancelled)
@@ -106,7 +111,7 @@ end
 function M.note(t)
   local opts, cancelled = t.opts, t.cancelled
   if tell then tell(t) end
-  if is_own(opts, t.outcome) then return end
+  if is_no_news(opts, t.outcome) then return end
   total = total + 1
   if not is_alike(cancelled) then put(t, opts, cancelled) end
 end
