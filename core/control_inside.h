@@ -21,7 +21,7 @@ typedef struct control_conn {
   char *out; /* the socket was full */
   size_t out_length;
   size_t out_capacity;
-  uint64_t sent; /* bytes that have left */
+  uint64_t sent;             /* bytes that have left */
   int fds[TIDE_CONTROL_FDS]; /* received, not taken */
   size_t fd_count;
   bool over; /* nothing more is read */

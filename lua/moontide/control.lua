@@ -157,10 +157,19 @@ local function refuse(link, message, why, text)
   link:close()
 end
 
+-- Anybody may try again and again; a record a second says enough.
+local told_at, untold = -math.huge, 0
+
 -- A takeover gives all sockets away: that is for the same user alone.
 local function refuse_uid(link, message)
-  write(2, "control", "a control connection was refused: it is another user's", "uid", link.uid,
-    "pid", link.pid)
+  local now = core.clock.now()
+  if now - told_at >= 1 then
+    write(2, "control", "a control connection was refused: it is another user's", "uid", link.uid,
+      "pid", link.pid, "more", untold > 0 and untold or nil)
+    told_at, untold = now, 0
+  else
+    untold = untold + 1
+  end
   refuse(link, message, "uid", ("process %d belongs to user %d, you are user %d"):format(
     core.host.pid, native.uid(), link.uid))
 end
