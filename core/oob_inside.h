@@ -21,6 +21,7 @@
 #define TIDE_OOB_INSIDE_H
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -115,6 +116,11 @@ typedef struct tide_oob {
   tide_oob_place place; /* as it was taken up */
   uint64_t open_at;     /* when to try (again); TIDE_NEVER: not */
   int tries;
+  pthread_t opener; /* while it is being opened: files may take their time */
+  _Atomic bool opened;
+  int open_result; /* behind `opened`, with the next two */
+  int open_fd;
+  char open_error[512];
   int spare;           /* kept for a client when there are no descriptors */
   uint64_t deaf_until; /* even that was not enough; 0: listens */
   int fd;

@@ -152,9 +152,8 @@ static bool map_room(tide_oob *oob) {
   return true;
 }
 
-/* 0, UV_EBUSY, or another error with a sentence. */
-static int listen_there(tide_watchdog *watchdog, char *error, size_t size) {
-  tide_oob *oob = &watchdog->oob;
+/* 0, UV_EBUSY, or another error with a sentence. [opener] */
+static int listen_there(tide_oob *oob, char *error, size_t size) {
   char path[sizeof oob->place.directory + sizeof oob->place.file + 1];
   int rc;
   snprintf(path, sizeof path, "%s/%s", oob->place.directory, oob->place.file);
@@ -165,31 +164,64 @@ static int listen_there(tide_watchdog *watchdog, char *error, size_t size) {
                                 oob->place.shared ? TIDE_CONTROL_SHARED
                                                   : TIDE_CONTROL_PRIVATE,
                                 true, error, size);
-  if (rc == 0 && !map_room(oob))
-    rc = UV_ENOMEM;
   if (rc == 0)
-    rc = tide_alarm_by_fd(&watchdog->alarm);
-  if (rc == 0)
-    rc = tide_control_bind(&oob->at, oob->place.directory, &oob->fd, error,
+    rc = tide_control_bind(&oob->at, oob->place.directory, &oob->open_fd, error,
                            size);
   if (rc == 0)
     tide_unix_note(oob->at.sun_path, &oob->inode, &oob->device);
   return rc;
 }
 
-static uint64_t open_line(tide_watchdog *watchdog, uint64_t now) {
+/* A thread for a moment: a disk that is busy may hold up who makes a file for
+ * seconds, and the watchdog has deadlines to keep meanwhile. */
+static void *open_aside(void *arg) {
+  tide_watchdog *watchdog = arg;
   tide_oob *oob = &watchdog->oob;
-  char error[512] = "";
+  oob->open_error[0] = '\0';
+  oob->open_result = listen_there(oob, oob->open_error, sizeof oob->open_error);
+  atomic_store(&oob->opened, true);
+  tide_alarm_ring(&watchdog->alarm);
+  return NULL;
+}
+
+static int begin_to_open(tide_watchdog *watchdog) {
+  tide_oob *oob = &watchdog->oob;
+  int rc = map_room(oob) ? tide_alarm_by_fd(&watchdog->alarm) : UV_ENOMEM;
+  atomic_store(&oob->opened, false);
+  if (rc == 0)
+    rc = uv_translate_sys_error(
+        pthread_create(&oob->opener, NULL, open_aside, watchdog));
+  return rc;
+}
+
+static uint64_t open_line(tide_watchdog *watchdog) {
+  tide_oob *oob = &watchdog->oob;
   int closed = TIDE_OOB_CLOSED, rc;
   if (!atomic_compare_exchange_strong(&oob->state, &closed, TIDE_OOB_OPENING))
     return TIDE_NEVER;
-  rc = listen_there(watchdog, error, sizeof error);
+  rc = begin_to_open(watchdog);
+  if (rc != 0) {
+    atomic_store(&oob->state, TIDE_OOB_CLOSED);
+    warn(watchdog, uv_strerror(rc));
+  }
+  return TIDE_NEVER;
+}
+
+/* The opener is done, or waited for. Returns when to try again. */
+static uint64_t take_opened(tide_watchdog *watchdog, uint64_t now) {
+  tide_oob *oob = &watchdog->oob;
+  int rc;
+  pthread_join(oob->opener, NULL);
+  rc = oob->open_result;
+  if (rc == 0)
+    oob->fd = oob->open_fd;
   atomic_store(&oob->state, rc == 0 ? TIDE_OOB_OPEN : TIDE_OOB_CLOSED);
   if (rc == 0)
     return TIDE_NEVER;
   if (rc == UV_EBUSY && ++oob->tries < TRIES)
     return now + TRY_EVERY;
-  warn(watchdog, error[0] != '\0' ? error : uv_strerror(rc));
+  warn(watchdog,
+       oob->open_error[0] != '\0' ? oob->open_error : uv_strerror(rc));
   return TIDE_NEVER;
 }
 
@@ -213,6 +245,8 @@ void tide_watchdog_after_fork(tide_watchdog *watchdog) {
 void tide_oob_close(tide_watchdog *watchdog) {
   tide_oob *oob = &watchdog->oob;
   int i, open = TIDE_OOB_OPEN;
+  if (atomic_load(&oob->state) == TIDE_OOB_OPENING)
+    take_opened(watchdog, 0);
   if (oob->fd < 0)
     return;
   if (atomic_compare_exchange_strong(&oob->state, &open, TIDE_OOB_CLOSED))
@@ -250,6 +284,11 @@ uint64_t tide_oob_attend(tide_watchdog *watchdog, uint64_t now) {
   if (!watchdog->options.line ||
       now < watchdog->options.started_at + OPEN_AFTER)
     return oob->open_at;
+  if (atomic_load(&oob->state) == TIDE_OOB_OPENING) {
+    if (!atomic_load(&oob->opened))
+      return TIDE_NEVER; /* it rings */
+    oob->open_at = take_opened(watchdog, now);
+  }
   moved = take_up(oob);
   wanted = oob->place.file[0] != '\0' &&
            atomic_load(&oob->policy) != TIDE_POLICY_OFF;
@@ -262,6 +301,6 @@ uint64_t tide_oob_attend(tide_watchdog *watchdog, uint64_t now) {
     oob->tries = 0;
   }
   if (oob->fd < 0 && wanted && now >= oob->open_at)
-    oob->open_at = open_line(watchdog, now);
+    oob->open_at = open_line(watchdog);
   return wanted && oob->fd < 0 ? oob->open_at : TIDE_NEVER;
 }

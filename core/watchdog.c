@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -39,6 +40,7 @@
 
 /* How long before a total the loop is asked what it runs (a thread that waits
  * for a processor answers late), and how often. */
+#define WORDS_LIMIT (100 * TIDE_MS) /* for files, at the end */
 #define NOTE_BEFORE (250 * TIDE_MS)
 #define NOTE_EVERY (25 * TIDE_MS)
 
@@ -64,6 +66,24 @@ static bool noted(const tide_watchdog *watchdog, tide_noted *slice) {
          slice->id == watchdog->seen_id;
 }
 
+static void on_limit(int number) {
+  (void)number;
+  _exit(1);
+}
+
+/* What touches files may take its time; the end does not wait for it. Whichever
+ * thread the signal finds, it ends the process. */
+static void end_within(uint64_t ns) {
+  struct sigaction action = {.sa_handler = on_limit};
+  struct itimerval limit = {.it_value.tv_usec = (suseconds_t)(ns / 1000)};
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGALRM);
+  sigaction(SIGALRM, &action, NULL);
+  setitimer(ITIMER_REAL, &limit, NULL);
+  pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 void tide_watchdog__end(tide_watchdog *watchdog, const char *why,
                         uint64_t now) {
   tide_noted slice;
@@ -75,8 +95,10 @@ void tide_watchdog__end(tide_watchdog *watchdog, const char *why,
                     .format = (tide_log_format)atomic_load(&watchdog->format),
                     .table = &watchdog->table};
   tide_dump_write(&dump, STDERR_FILENO);
+  end_within(WORDS_LIMIT);
   tide_dump_last_words(&dump, watchdog->options.termination_log);
-  tide_oob_close(watchdog);
+  if (atomic_load(&watchdog->oob.state) != TIDE_OOB_OPENING)
+    tide_oob_close(watchdog);
   _exit(1);
 }
 
