@@ -43,7 +43,6 @@ static void empty_ghost(lua_State *L) {
 
 void tide_lua_newlib(lua_State *L, tide_host *host, const luaL_Reg *functions) {
   int count = 0;
-  (void)host; /* without assertions */
   (void)host; /* L's: there is no other */
   while (functions[count].name != NULL)
     count++;

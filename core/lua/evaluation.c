@@ -58,7 +58,8 @@ static void set_raising_hook(lua_State *L) {
  * twice as many. */
 static void adapt(tide_sched *s, int count, double now) {
   double took = now - s->evaluating.looked;
-  double wanted = (double)SHORT_SLICE / (double)TIDE_SEC;
+  const uint64_t slice = SHORT_SLICE;
+  double wanted = (double)slice / (double)TIDE_SEC;
   int period = s->evaluating.period;
   s->evaluating.looked = now;
   if (s->host->interrupt != NULL)

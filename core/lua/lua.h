@@ -2,8 +2,8 @@
  *
  * Each tide_lua_open_X leaves one table on the stack, which becomes
  * `moontide.core`.X. The functions in it find the host by their first upvalue:
- * tide_lua_host(L), which raises when it has gone. They are for the Lua library; scripts
- * do not see them, so they check what could crash and no more.
+ * tide_lua_host(L), which raises when it has gone. They are for the Lua
+ * library; scripts do not see them, so they check what could crash and no more.
  */
 #ifndef TIDE_LUA_H
 #define TIDE_LUA_H

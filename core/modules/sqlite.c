@@ -38,7 +38,7 @@ static database *check_database(lua_State *L) {
   database **holder = luaL_checkudata(L, 1, DATABASE);
   if (*holder == NULL)
     luaL_error(L, "the database is closed");
-  if ((*holder)->left)
+  else if ((*holder)->left)
     luaL_error(L, "the host of this database has ended");
   return *holder;
 }
