@@ -223,9 +223,10 @@ static int begin_drain(lua_State *L) {
 
 static void take_up_drain(tide_host *host) {
   char *reason = atomic_exchange(&host->drain_reason, NULL);
-  bool kill = atomic_exchange(&host->kill_wanted, false);
+  bool kill;
   if (reason == NULL)
-    return;
+    return; /* of a kill, the reason is still to come */
+  kill = atomic_exchange(&host->kill_wanted, false);
   if (host->drain_fn != LUA_NOREF) {
     lua_pushcfunction(host->L, begin_drain);
     lua_pushlightuserdata(host->L, host);

@@ -36,6 +36,13 @@ static void grow_threads(lua_State *L, tide_sched *s) {
   s->thread_room = room;
 }
 
+/* Known to us once the collector knows it: there may be no memory for that. */
+static void new_thread(lua_State *L, tide_sched *s, int number) {
+  lua_State *thread = lua_newthread(L);
+  lua_rawseti(L, lua_upvalueindex(UP_THREADS), number);
+  s->threads[number - 1] = thread;
+}
+
 /* Gives the task a coroutine: that which was used last, or a new one in a place
  * that has none. */
 void tide_thread_take(lua_State *L, tide_sched *s, tide_task *t) {
@@ -47,10 +54,8 @@ void tide_thread_take(lua_State *L, tide_sched *s, tide_task *t) {
     s->free_threads[s->thread_free++] = s->thread_count;
   }
   number = s->free_threads[s->thread_free - 1];
-  if (s->threads[number - 1] == NULL) {
-    s->threads[number - 1] = lua_newthread(L);
-    lua_rawseti(L, lua_upvalueindex(UP_THREADS), number);
-  }
+  if (s->threads[number - 1] == NULL)
+    new_thread(L, s, number);
   s->thread_free--;
   t->thread = number;
   t->co = s->threads[number - 1];

@@ -156,6 +156,55 @@ static void none_left_breaks_nothing(void **state) {
   nothing_breaks(true);
 }
 
+/* ---- tasks -----------------------------------------------------------------
+ */
+
+/* Tasks begin while the allocation fails, wait, and go on behind a collection:
+ * whatever they run in must be known to the collector. */
+static long tasks_begin(long at) {
+  static const char script[] =
+      PLAIN "ended = 0\n"
+            "local function work() tide.sleep(0) tide.sleep(0.002) "
+            "ended = ended + 1 end\n"
+            "function begin(n) for _ = 1, n do tide.spawn(work) end end\n"
+            "tide.spawn(function() tide.sleep(60) end)\n";
+  struct faults faults = {.for_good = true};
+  tide_options options;
+  tide_host *host;
+  lua_State *L;
+  long count;
+  tide_options_init(&options);
+  options.alloc = faulty;
+  options.alloc_arg = &faults;
+  host = new_host_with(&options);
+  load(host, script);
+  assert_int_equal(tide_start(host), 0);
+  step_until(host, TIDE_READY);
+  L = tide_lua(host);
+  lua_getglobal(L, "begin");
+  lua_pushinteger(L, 10);
+  assert_int_equal(tide_call(host, 1, 0), 0);
+  count = faults.count;
+  faults.at = at > 0 ? count + at : 0;
+  tide_step(host, 0);
+  count = faults.count - count;
+  faults.at = 0;
+  lua_gc(L, LUA_GCCOLLECT);
+  lua_gc(L, LUA_GCCOLLECT);
+  for (int i = 0; i < 5 && tide_host_state(host) == TIDE_READY; i++)
+    tide_step(host, 2);
+  tide_free(host);
+  return count;
+}
+
+static void tasks_that_begin_are_known_to_the_collector(void **state) {
+  long all = tasks_begin(0);
+  (void)state;
+  assert_true(all > 20);
+  for (long at = 1; at <= all; at++)
+    tasks_begin(at);
+}
+
 /* ---- a limit ---------------------------------------------------------------
  */
 
@@ -196,6 +245,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_that_fails_breaks_nothing),
       cmocka_unit_test(none_left_breaks_nothing),
+      cmocka_unit_test(tasks_that_begin_are_known_to_the_collector),
       cmocka_unit_test(a_limit_does_not_end_what_nobody_protects),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
