@@ -87,4 +87,11 @@ function M.format(seconds)
   return table.concat(parts)
 end
 
+--- As `format`, to the millisecond: for people.
+---@param seconds number
+---@return string
+function M.rounded(seconds)
+  return M.format(math.floor(seconds * 1000 + 0.5) / 1000)
+end
+
 return M

@@ -17,6 +17,31 @@ function M.repair(text)
   return table.concat(parts)
 end
 
+--- A name of anybody's on one line: what would move a terminal's cursor is "?".
+---@param text string
+---@return string
+function M.one_line(text)
+  return (M.repair(text):gsub("%c", "?"))
+end
+
+--- The text with a newline at its end.
+---@param text string
+---@return string
+function M.line(text)
+  return text:sub(-1) == "\n" and text or text .. "\n"
+end
+
+--- An error of Lua's with its traceback, which may begin with the message.
+---@param message string|nil
+---@param traceback string|nil
+---@return string text with a newline at its end
+function M.failure(message, traceback)
+  message = message or "an error without a message"
+  if not traceback then return M.line(message) end
+  if traceback:sub(1, #message) == message then return M.line(traceback) end
+  return M.line(message) .. M.line(traceback)
+end
+
 -- Every float reads back from 17 digits, most do from 15.
 local DIGITS = { "%.15g", "%.16g", "%.17g" }
 

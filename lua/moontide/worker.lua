@@ -81,7 +81,7 @@ end
 local function break_off(self, waited, limit)
   local worker = self.task
   core.log.write(2, "worker", ("worker %s: its batch is broken off after %s (%s)"):format(self.name,
-    duration.format(math.floor(waited * 1000 + 0.5) / 1000), limit), "worker", self.name,
+    duration.rounded(waited), limit), "worker", self.name,
     "traceback", worker:traceback())
   worker:cancel("the worker's drain is over")
   pcall(task.shield, task.grace, worker.join, worker)

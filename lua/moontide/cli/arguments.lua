@@ -107,24 +107,4 @@ function M.app(parser, args)
   return app, values
 end
 
---- Rows as text, in columns; the last is not padded.
----@param rows string[][]
----@param indent string
----@return string
-function M.columns(rows, indent)
-  local widths, lines = {}, {}
-  for _, row in ipairs(rows) do
-    for i = 1, #row - 1 do widths[i] = math.max(widths[i] or 0, utf8.len(row[i]) or #row[i]) end
-  end
-  for _, row in ipairs(rows) do
-    local cells = {}
-    for i, cell in ipairs(row) do
-      local width = i < #row and widths[i] or 0
-      cells[i] = cell .. (" "):rep(width - (utf8.len(cell) or #cell))
-    end
-    lines[#lines + 1] = (indent .. table.concat(cells, "  ")):gsub("%s+$", "")
-  end
-  return table.concat(lines, "\n") .. "\n"
-end
-
 return M

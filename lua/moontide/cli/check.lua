@@ -3,6 +3,7 @@ local arguments = require("moontide.cli.arguments")
 local fits = require("moontide.pipeline.fit")
 local cli = require("moontide.cli")
 local duration = require("moontide.duration")
+local view = require("moontide.view")
 
 local M = {}
 
@@ -34,14 +35,14 @@ end
 local function print_settings(app)
   local rows = {}
   for key, value, origin in app.config.explain() do rows[#rows + 1] = { key, value, origin } end
-  io.stdout:write("settings:\n", arguments.columns(rows, "  "))
+  io.stdout:write("settings:\n", view.columns({ "", "", "" }, rows, view.WHOLE), "\n")
 end
 
 local function print_listeners()
   local http = package.loaded["moontide.http"]
   if not (http and http.has_listener()) then return end
   local rows = require("moontide.cli.listeners").rows(http.servers)
-  io.stdout:write("listeners:\n", arguments.columns(rows, "  "))
+  io.stdout:write("listeners:\n", view.columns({ "", "", "" }, rows, view.WHOLE), "\n")
 end
 
 local function print_pipeline(app, kind)

@@ -5,6 +5,7 @@ local native = require "moontide.core.client"
 local readers = require "moontide.cli.reader"
 local remote = require "moontide.cli.remote"
 local show = require "moontide.cli.show"
+local text_of = require "moontide.text"
 local words = require "moontide.cli.words"
 
 local M = {}
@@ -57,11 +58,11 @@ Console.__index = Console
 -- ---- what the process says ----------------------------------------------------------------------
 
 function Console:say(text)
-  self.reader:show(show.line(show.safe("stdout", text)))
+  self.reader:show(text_of.line(show.safe("stdout", text)))
 end
 
 function Console:note(text)
-  self.reader:show(show.paint("stdout", "dim", show.line(show.safe("stdout", text))))
+  self.reader:show(show.paint("stdout", "dim", text_of.line(show.safe("stdout", text))))
 end
 
 -- To a person it is all one; a file gets only what was asked for.

@@ -3,6 +3,7 @@ local cli = require "moontide.cli"
 local json = require "moontide.json"
 local remote = require "moontide.cli.remote"
 local show = require "moontide.cli.show"
+local text_of = require "moontide.text"
 local words = require "moontide.cli.words"
 
 local M = {}
@@ -35,7 +36,7 @@ local SPEC = {
 
 local function print_value(message, as_json)
   if as_json then return show.out(json.encode(message.plan or {}) .. "\n") end
-  if message.text then show.out(show.line(message.text)) end
+  if message.text then show.out(text_of.line(message.text)) end
 end
 
 ---@param args string[]

@@ -4,6 +4,7 @@ local json = require "moontide.json"
 local native = require "moontide.core.client"
 local remote = require "moontide.cli.remote"
 local show = require "moontide.cli.show"
+local text_of = require "moontide.text"
 local words = require "moontide.cli.words"
 
 local M = {}
@@ -86,7 +87,7 @@ local function print_value(message, as_json)
     local values = message.n == 1 and { message.json } or message.json or {}
     for _, value in ipairs(values) do show.out(json.encode(value) .. "\n") end
   elseif message.text and message.text ~= "" and message.n ~= 0 then
-    show.out(show.line(message.text))
+    show.out(text_of.line(message.text))
   end
 end
 

@@ -1,5 +1,6 @@
 --- The command line: which command is meant. `run` loads nothing but itself; every
---- other command is a module of its own, with argparse.
+--- other command is a module of its own: with argparse those that look at a script or a report,
+--- without it those that speak to a running process.
 local commands = require("moontide.lazy")("moontide.cli.commands")
 
 local M = {}

@@ -43,9 +43,7 @@ end
 function M.rows(servers)
   local rows = {}
   for i, server in ipairs(servers) do
-    local own = own_options(server.opts)
-    rows[i] = { server.name, address(server.opts) }
-    if own ~= "" then rows[i][3] = own end
+    rows[i] = { server.name, address(server.opts), own_options(server.opts) }
   end
   return rows
 end

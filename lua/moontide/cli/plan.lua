@@ -1,8 +1,11 @@
 --- `moontide plan`: the phases in their order, each with its time and where that is from.
 local arguments = require("moontide.cli.arguments")
 local duration = require("moontide.duration")
+local view = require("moontide.view")
 
 local M = {}
+
+local HEAD = { "", "phase", "time", "tasks", "notes", "time from" }
 
 local function parser()
   local p = arguments.add_script(arguments.parser("plan",
@@ -36,15 +39,15 @@ local function print_plan(app, kind)
   local report, pipeline = app.budgets[kind], app[kind]
   io.stdout:write(("%s, total %s (%s)\n"):format(
     kind, duration.format(report.total), report.total_origin))
-  local rows = { { "", "phase", "time", "tasks", "notes", "time from" } }
+  local rows = {}
   for i, phase in ipairs(report.phases) do
-    rows[i + 1] = {
+    rows[i] = {
       ("%2d"):format(i), phase.name, phase.unbounded and "rest" or duration.format(phase.timeout),
       task_names(pipeline, phase.name), notes(pipeline.graph:get(phase.name)), phase.origin,
     }
   end
-  if #rows == 1 then return io.stdout:write("  no phases\n") end
-  io.stdout:write(arguments.columns(rows, "  "))
+  if #rows == 0 then return io.stdout:write("  no phases\n") end
+  io.stdout:write(view.columns(HEAD, rows, view.WHOLE), "\n")
 end
 
 ---@param args string[]

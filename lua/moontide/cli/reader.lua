@@ -2,6 +2,7 @@
 --- While a line is read the rest of the world goes on: `turn` waits for the keyboard and for it.
 local native = require "moontide.core.client"
 local show = require "moontide.cli.show"
+local text_of = require "moontide.text"
 
 local M = {}
 
@@ -163,7 +164,7 @@ end
 ---@param text string without a newline at its end it is half a line
 function Reader:show(text)
   if self.reading then
-    self.editor:above(show.line(text))
+    self.editor:above(text_of.line(text))
   elseif text ~= "" then
     self.partial = text:sub(-1) ~= "\n"
     io.stdout:write(text)

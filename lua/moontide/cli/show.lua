@@ -1,6 +1,7 @@
 --- Text on its way to a person: colour where it is wanted, and nothing that would command the
 --- terminal. What a process prints may come from its clients.
 local native = require "moontide.core.client"
+local text_of = require "moontide.text"
 
 local M = {}
 
@@ -41,13 +42,6 @@ function M.safe(stream, text)
   return (text:gsub("\xc2([\x80-\x9f])", function(byte) return "\\xc2" .. spelled(byte) end))
 end
 
---- The text with a newline at its end.
----@param text string
----@return string
-function M.line(text)
-  return text:sub(-1) == "\n" and text or text .. "\n"
-end
-
 --- Writes to standard output at once. False: nobody reads it.
 ---@param text string
 ---@return boolean
@@ -66,13 +60,8 @@ end
 ---@param message { message: string, traceback: string|nil }
 ---@return string
 function M.failure(stream, message)
-  local text = message.traceback or message.message or "an error without a message"
-  -- A traceback begins with the message or stands alone.
-  if message.traceback and message.message
-    and not message.traceback:find(message.message, 1, true) then
-    text = message.message .. "\n" .. message.traceback
-  end
-  return M.paint(stream, "red", M.line(M.safe(stream, text)))
+  local failure = text_of.failure(message.message, message.traceback)
+  return M.paint(stream, "red", M.safe(stream, failure))
 end
 
 return M

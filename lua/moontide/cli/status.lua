@@ -6,6 +6,7 @@ local json = require "moontide.json"
 local native = require "moontide.core.client"
 local remote = require "moontide.cli.remote"
 local show = require "moontide.cli.show"
+local text_of = require "moontide.text"
 local words = require "moontide.cli.words"
 
 local M = {}
@@ -57,7 +58,7 @@ end
 local function print_status(message, as_json)
   local status = message.status or {}
   if as_json then return show.out(json.encode(status) .. "\n") end
-  show.out(show.line(require("moontide.console.status").text(status)))
+  show.out(text_of.line(require("moontide.console.status").text(status)))
 end
 
 -- ---- one look -----------------------------------------------------------------------------------

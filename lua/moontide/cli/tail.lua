@@ -3,6 +3,7 @@ local cli = require "moontide.cli"
 local json = require "moontide.json"
 local remote = require "moontide.cli.remote"
 local show = require "moontide.cli.show"
+local text_of = require "moontide.text"
 local words = require "moontide.cli.words"
 
 local M = {}
@@ -39,7 +40,7 @@ local SPEC = {
 -- What stands before the fields, in this order.
 local FIRST = { "time", "level", "component", "msg" }
 
-local function text_of(value)
+local function shown(value)
   if type(value) == "string" then
     return value:find "[%s\"=%c]" and json.encode(value) or value
   end
@@ -61,7 +62,7 @@ function M.line(record)
   end
   table.sort(names)
   for _, name in ipairs(names) do
-    head[#head + 1] = ("%s=%s"):format(name, text_of(record[name]))
+    head[#head + 1] = ("%s=%s"):format(name, shown(record[name]))
   end
   return table.concat(head, " ") .. "\n"
 end
@@ -74,10 +75,10 @@ local function printer(as_json)
     if message.event == "log" then
       text = as_json and json.encode(message.record) .. "\n" or M.line(message.record)
     elseif message.event == "missed" then
-    remote.complain(("%d records were missed: they came faster than they are read"):format(
-      message.records))
-  elseif message.event == "report" and not as_json then
-      text = show.line(message.text or "")
+      remote.complain(("%d records were missed: they came faster than they are read"):format(
+        message.records))
+    elseif message.event == "report" and not as_json then
+      text = text_of.line(message.text or "")
       state.reported = true
     end
     if text and not show.out(text) then state.unread = true end

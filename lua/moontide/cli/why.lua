@@ -1,6 +1,7 @@
 --- `moontide why A B`: the chain of edges that puts phase A before phase B.
 local arguments = require("moontide.cli.arguments")
 local suggest = require("moontide.suggest")
+local view = require("moontide.view")
 
 local M = {}
 
@@ -51,7 +52,7 @@ local function print_chain(edges)
       edge.site,
     }
   end
-  io.stdout:write(arguments.columns(rows, "  "))
+  io.stdout:write(view.columns({ "", "", "" }, rows, view.WHOLE), "\n")
 end
 
 ---@param args string[]

@@ -1,6 +1,6 @@
 --- What the console says about itself: who else looks in.
 
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 
 local M = {}
 

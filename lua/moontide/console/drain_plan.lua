@@ -5,13 +5,11 @@ local core = require "moontide.core"
 local duration = require "moontide.duration"
 local json = require "moontide.lazy" "moontide.json"
 local text_of = require "moontide.text"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
+
+local time = duration.rounded
 
 local M = {}
-
-local function time(seconds)
-  return duration.format(math.floor(seconds * 1000 + 0.5) / 1000)
-end
 
 -- ---- what is in flight --------------------------------------------------------------------------
 
@@ -165,7 +163,7 @@ function M.make()
     notes = {}, worst_case = 0,
   }
   if shutdown.is_running() then
-    plan.reason = text_of.repair(tostring(shutdown.reason)):gsub("%c", "?")
+    plan.reason = text_of.one_line(tostring(shutdown.reason))
     plan.left = math.max(0, shutdown.started_at + settings.total - core.clock.now())
   end
   if shutdown.budget then

@@ -3,6 +3,7 @@
 
 local audit = require "moontide.console.audit"
 local sessions = require "moontide.console.session"
+local text_of = require "moontide.text"
 
 local M = {}
 
@@ -22,25 +23,19 @@ function M.is_http(line)
     or false
 end
 
-local function line_of(text)
-  return text:sub(-1) == "\n" and text or text .. "\n"
-end
-
 local RENDER = {
   out = function(message) return message.text end,
   err = function(message) return message.text end,
   value = function(message)
-    return message.text and message.text ~= "" and line_of(message.text) or nil
+    return message.text and message.text ~= "" and text_of.line(message.text) or nil
   end,
   error = function(message)
-    local text, trace = message.message, message.traceback
-    if not trace then return line_of(text) end
-    return trace:sub(1, #text) == text and line_of(trace) or line_of(text) .. line_of(trace)
+    return text_of.failure(message.message, message.traceback)
   end,
   need_more = function() return nil end,
   event = function(message)
     if message.event == "state" then return ("-- %s\n"):format(message.state) end
-    return message.text and line_of(message.text)
+    return message.text and text_of.line(message.text)
   end,
 }
 

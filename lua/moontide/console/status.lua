@@ -3,7 +3,7 @@
 --- `collect` returns the same keys in every state; what is not known is `json.null`, lists are
 --- lists also when they are empty. `text` is pure: the client shows with it what it was sent.
 local json = require "moontide.json"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 
 local M = {}
 

@@ -7,14 +7,11 @@ local intervention = require "moontide.console.intervention"
 local suggest = require "moontide.suggest"
 local targets = require "moontide.console.targets"
 local text_of = require "moontide.text"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
+
+local time = duration.rounded
 
 local M = {}
-
--- To the millisecond, as a person reads it.
-local function time(seconds)
-  return duration.format(math.floor(seconds * 1000 + 0.5) / 1000)
-end
 
 -- A result that is data, and is shown as its text.
 local function result_of(fields)

@@ -7,7 +7,7 @@ local limits = require "moontide.console.trace.limit"
 local suggest = require "moontide.suggest"
 local targets = require "moontide.console.trace.target"
 local text = require "moontide.text"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 
 local M = {}
 
@@ -137,7 +137,7 @@ local function start(session, target, key, opts)
   if #labels(list) >= TRACES then refuse("%d at a time are enough: trace() lists them", TRACES) end
   local function tell(line) -- names are a script's, and may move a terminal's cursor
     session:send { type = "event", event = "trace", target = label,
-      text = text.repair(line):gsub("%c", "?") }
+      text = text.one_line(line) }
   end
   local fields = { label = label, tell = tell, limit = limits.new(max, per, tell) }
   session:audit("trace", label)

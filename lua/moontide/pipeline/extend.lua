@@ -164,7 +164,7 @@ end
 function M.words(taken)
   local parts = {}
   for i, part in ipairs(taken) do
-    local time = duration.format(math.floor(part.seconds * 1000 + 0.5) / 1000)
+    local time = duration.rounded(part.seconds)
     parts[i] = part.uncertain and time .. " if the phases before take less than they may"
       or part.name and ("at worst %s of %s"):format(time, part.name)
       or time .. " that the total had to spare"

@@ -25,7 +25,7 @@ local function had(entry, err)
   if entry.attempts > 1 or not seconds then -- of the last attempt
     seconds = task.is_cancelled(err) and err.seconds or nil
   end
-  return seconds and duration.format(math.floor(seconds * 1000 + 0.5) / 1000)
+  return seconds and duration.rounded(seconds)
 end
 
 -- Whose deadline a late task has passed; nil for one that was not late.

@@ -1,7 +1,7 @@
 --- `config()`: the settings as they are, where each comes from, secrets masked.
 local config = require "moontide.config"
 local json = require "moontide.json"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 
 local M = {}
 

@@ -3,7 +3,7 @@ local arguments = require "moontide.console.inspect.arguments"
 local core = require "moontide.core"
 local json = require "moontide.json"
 local suggest = require "moontide.lazy" "moontide.suggest"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 
 local M = {}
 

@@ -3,7 +3,7 @@ local arguments = require "moontide.console.inspect.arguments"
 local core = require "moontide.core"
 local ended = require "moontide.task.ended"
 local json = require "moontide.json"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 
 local M = {}
 

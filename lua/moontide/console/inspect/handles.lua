@@ -1,7 +1,7 @@
 --- `handles()`: the luv handles that scripts have open, by the line that made them.
 local arguments = require "moontide.console.inspect.arguments"
 local json = require "moontide.json"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 
 local M = {}
 

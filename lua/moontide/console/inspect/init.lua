@@ -15,7 +15,7 @@ local M = {}
 function M.status(...)
   require("moontide.console.inspect.arguments").none("status", ...)
   local status = require "moontide.console.status"
-  return require("moontide.console.inspect.view").new(status.collect(), status.text)
+  return require("moontide.view").new(status.collect(), status.text)
 end
 
 return setmetatable(M, {

@@ -4,7 +4,7 @@ local arguments = require "moontide.console.inspect.arguments"
 local json = require "moontide.json"
 local lag = require "moontide.observe.loop_lag"
 local core = require "moontide.core"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 
 local M = {}
 

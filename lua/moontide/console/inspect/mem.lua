@@ -1,6 +1,6 @@
 --- `mem()`: what Lua and the process use of memory.
 local arguments = require "moontide.console.inspect.arguments"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 
 local M = {}
 

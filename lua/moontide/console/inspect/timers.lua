@@ -4,7 +4,7 @@ local arguments = require "moontide.console.inspect.arguments"
 local core = require "moontide.core"
 local json = require "moontide.json"
 local tasks = require "moontide.console.inspect.tasks"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 local walk = require "moontide.console.inspect.walk"
 
 local M = {}

@@ -2,7 +2,7 @@
 local core = require "moontide.core"
 local suggest = require "moontide.suggest"
 local tasks = require "moontide.console.inspect.tasks"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 local walk = require "moontide.console.inspect.walk"
 
 local M = {}

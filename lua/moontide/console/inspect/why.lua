@@ -5,7 +5,7 @@ local core = require "moontide.core"
 local json = require "moontide.json"
 local task = require "moontide.task"
 local tasks = require "moontide.console.inspect.tasks"
-local view = require "moontide.console.inspect.view"
+local view = require "moontide.view"
 local waiting = require "moontide.pipeline.waiting"
 local work = require "moontide.console.inspect.work"
 

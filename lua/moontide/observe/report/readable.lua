@@ -1,17 +1,12 @@
 --- A report as text for a terminal: what ended how, when, and what the end waited for. Pure.
-local arguments = require "moontide.cli.arguments"
 local duration = require "moontide.duration"
 local rows = require "moontide.observe.report.rows"
+local view = require "moontide.view"
 
 local M = {}
 
 local BAR = 24
-
-local function brief(seconds)
-  if not seconds then return "-" end
-  return seconds < 10 and ("%d ms"):format(math.floor(seconds * 1000 + 0.5))
-    or ("%.1f s"):format(seconds)
-end
+local HEAD = { "", "", "outcome", "at", "took", "" }
 
 -- The row's place between the start and the end of its pipeline.
 local function bar(row, whole)
@@ -24,14 +19,14 @@ local function bar(row, whole)
 end
 
 local function table_of(pipeline, list)
-  local cells = { { "", "", "outcome", "at", "took", "" } }
+  local cells = {}
   for _, row in ipairs(list) do
     cells[#cells + 1] = {
       row.critical and "*" or " ", (row.phase and "" or "  ") .. row.name, row.outcome,
-      brief(row.at), brief(row.seconds), "|" .. bar(row, pipeline.seconds) .. "|",
+      view.time(row.at), view.time(row.seconds), "|" .. bar(row, pipeline.seconds) .. "|",
     }
   end
-  return arguments.columns(cells, "  ")
+  return view.columns(HEAD, cells, view.WHOLE) .. "\n"
 end
 
 local function trouble(row)
@@ -46,7 +41,7 @@ end
 local function pipeline_text(pipeline)
   local list, empty = rows.of(pipeline)
   local parts = { ("%s %s in %s%s, began %s\n"):format(pipeline.kind, pipeline.outcome,
-    brief(pipeline.seconds), pipeline.total and " of " .. duration.format(pipeline.total) or "",
+    view.time(pipeline.seconds), pipeline.total and " of " .. duration.format(pipeline.total) or "",
     os.date("!%Y-%m-%d %H:%M:%SZ", math.floor(pipeline.started))) }
   parts[2] = #list > 0 and table_of(pipeline, list) or "  nothing was to be done\n"
   if #list > 0 and empty > 0 then parts[3] = ("  and %d empty phases\n"):format(empty) end
@@ -60,7 +55,7 @@ local function drain_text(drain)
     drain.closed_idle or 0, drain.drained or 0, drain.forced or 0) }
   for _, request in ipairs(drain.requests or {}) do
     lines[#lines + 1] = ("  forced: %s %s, %s old, %d bytes sent\n"):format(request.method,
-      request.path, brief(request.age), request.bytes or 0)
+      request.path, view.time(request.age), request.bytes or 0)
   end
   return table.concat(lines)
 end

@@ -1,5 +1,6 @@
 --- A report as an SVG timeline: a bar for each phase and task, startup above shutdown. Pure.
 local rows = require "moontide.observe.report.rows"
+local view = require "moontide.view"
 
 local M = {}
 
@@ -18,15 +19,10 @@ local function label(x, y, text, more)
   return ("<text x=\"%d\" y=\"%d\"%s>%s</text>\n"):format(x, y, more or "", escape(text))
 end
 
-local function took(seconds)
-  return seconds < 1 and ("%d ms"):format(math.floor(seconds * 1000 + 0.5))
-    or ("%.2f s"):format(seconds)
-end
-
 -- What a pointer over the bar shows.
 local function hint(row)
   local text = ("%s: %s"):format(row.name, row.outcome)
-  if row.seconds then text = ("%s, %s"):format(text, took(row.seconds)) end
+  if row.seconds then text = ("%s, %s"):format(text, view.time(row.seconds)) end
   local why = row.item.error or row.item.why
   return why and ("%s\n%s"):format(text, why) or text
 end
@@ -45,7 +41,7 @@ end
 local function add_pipeline(out, pipeline, y)
   y = y + HEADING
   out[#out + 1] = label(MARGIN, y, ("%s %s in %s"):format(pipeline.kind, pipeline.outcome,
-    took(pipeline.seconds)), " font-weight=\"bold\"")
+    view.time(pipeline.seconds)), " font-weight=\"bold\"")
   local list, empty = rows.of(pipeline)
   for _, row in ipairs(list) do
     y = y + LINE

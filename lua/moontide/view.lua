@@ -1,5 +1,5 @@
---- How what one looked up is shown: plain data with a metatable that renders it, columns that line
---- up, and numbers as people read them. Pure.
+--- How something is shown to people: columns that line up, numbers as they are read, and plain data
+--- with a metatable that renders it. Pure.
 local text = require "moontide.text"
 
 local M = {}
@@ -16,11 +16,6 @@ function M.new(data, render)
   return setmetatable(data, { __console = render })
 end
 
--- A name may hold anything, also what would move a terminal's cursor.
-local function clean(cell)
-  return (text.repair(tostring(cell)):gsub("%c", "?"))
-end
-
 --- A text that is at most `width` characters long, and how long it is.
 ---@param cell any
 ---@param width integer
@@ -30,7 +25,7 @@ function M.cut(cell, width)
   local shown = type(cell) == "string" and cell or tostring(cell)
   -- Most are short and plain, and there are thousands in a table.
   if #shown <= width and not shown:find "[%c\128-\255]" then return shown, #shown end
-  shown = clean(shown)
+  shown = text.one_line(shown)
   local length = utf8.len(shown)
   if length <= width then return shown, length end
   return shown:sub(1, utf8.offset(shown, width) - 1) .. "…", width
@@ -42,7 +37,7 @@ end
 ---@param most integer lines; the last is cut
 ---@return string[]
 function M.wrap(line, width, most)
-  local lines, rest = {}, clean(line)
+  local lines, rest = {}, text.one_line(line)
   while #lines < most - 1 and utf8.len(rest) > width do
     local piece = rest:sub(1, utf8.offset(rest, width + 1) - 1)
     local space = piece:match "^.*() "
@@ -67,11 +62,11 @@ local function trimmed(line)
 end
 
 -- The texts of a row, with their lengths; the columns become as wide as they are.
-local function cells_of(row, count, widths)
+local function cells_of(row, count, widths, widest)
   local cells, lengths = {}, {}
   for i = 1, count do
     local length
-    cells[i], length = M.cut(row[i] or "-", WIDEST)
+    cells[i], length = M.cut(row[i] or "-", widest)
     lengths[i] = length
     if length > widths[i] then widths[i] = length end
   end
@@ -79,22 +74,39 @@ local function cells_of(row, count, widths)
   return cells
 end
 
---- Rows as text, in columns as wide as what stands in them.
----@param head string[] the names of the columns; one that begins with ">" is set to the right
----@param rows any[][] false and nil are "-"
----@return string text without a newline at its end
-function M.columns(head, rows)
-  local widths, right, names = {}, {}, {}
+---@class moontide.view.Columns
+---@field indent string|nil before each line
+---@field widest number|nil characters of a cell before it is cut, default 60
+
+--- For what is printed once and may be long: nothing is cut.
+---@type moontide.view.Columns
+M.WHOLE = { indent = "  ", widest = math.huge }
+
+-- What the columns are called, and which are set to the right.
+local function headed(head)
+  local names, right = {}, {}
   for i, name in ipairs(head) do
     right[i] = name:sub(1, 1) == ">"
     names[i] = right[i] and name:sub(2) or name
-    widths[i] = #names[i]
   end
-  local lines = { cells_of(names, #head, widths) }
-  for _, row in ipairs(rows) do lines[#lines + 1] = cells_of(row, #head, widths) end
+  return names, right
+end
+
+--- Rows as text, in columns as wide as what stands in them.
+---@param head string[] the names of the columns; one that begins with ">" is set to the right
+---@param rows any[][] false and nil are "-"
+---@param opts moontide.view.Columns|nil
+---@return string text without a newline at its end; when no column has a name, without that line
+function M.columns(head, rows, opts)
+  local indent, widest = opts and opts.indent or "", opts and opts.widest or WIDEST
+  local names, right = headed(head)
+  local widths, lines = {}, {}
+  for i = 1, #head do widths[i] = 0 end
+  if table.concat(names) ~= "" then lines[1] = cells_of(names, #head, widths, widest) end
+  for _, row in ipairs(rows) do lines[#lines + 1] = cells_of(row, #head, widths, widest) end
   for n, cells in ipairs(lines) do
     for i = 1, #head do cells[i] = padded(cells[i], widths[i] - cells.lengths[i], right[i]) end
-    lines[n] = trimmed(table.concat(cells, "  "))
+    lines[n] = trimmed(indent .. table.concat(cells, "  "))
   end
   return table.concat(lines, "\n")
 end

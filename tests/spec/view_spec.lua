@@ -1,6 +1,7 @@
--- Tables of text at the console: columns that line up, numbers as people read them, nothing that
--- moves a terminal's cursor.
-local view = require "moontide.console.inspect.view"
+-- Tables of text: columns that line up, numbers as people read them, nothing that moves a
+-- terminal's cursor.
+local text_of = require "moontide.text"
+local view = require "moontide.view"
 
 describe("a table of text", function()
   it("lines its columns up, also those with wide characters", function()
@@ -13,6 +14,12 @@ describe("a table of text", function()
     assert.equal(("x"):rep(59) .. "…", text:match "\n(.*)$")
     assert.is_nil(text:find " \n")
     assert.is_nil(text:find " $")
+  end)
+
+  it("has no line of names when there are none, and cuts nothing where that is wanted", function()
+    local long = ("x"):rep(100)
+    assert.equal("  a  " .. long .. "\n  b  -", view.columns({ "", "" }, { { "a", long }, { "b" } },
+      view.WHOLE))
   end)
 
   it("shows control characters and broken UTF-8 as something harmless", function()
@@ -61,5 +68,14 @@ describe("numbers are shown", function()
   it("with a plural where one belongs", function()
     assert.same({ "0 tasks", "1 task", "2 tasks" },
       { view.count(0, "task"), view.count(1, "task"), view.count(2, "task") })
+  end)
+end)
+
+describe("the text of a failure", function()
+  it("has the message once, whether the traceback begins with it or not", function()
+    assert.equal("no\nstack traceback:\n\tx\n", text_of.failure("no", "no\nstack traceback:\n\tx"))
+    assert.equal("no\nstack traceback:\n\tx\n", text_of.failure("no", "stack traceback:\n\tx\n"))
+    assert.equal("no\n", text_of.failure("no"))
+    assert.equal("an error without a message\n", text_of.failure())
   end)
 end)
