@@ -43,10 +43,10 @@ describe("check", function()
     ]]
     assert.equal(0, code, err)
     assert.matches("listeners:\n"
-      .. "  api    127.0.0.1:any  idle_close_spread 2s, limits.body 2048,"
+      .. "  api    127.0.0.1:any    idle_close_spread 2s, limits.body 2048,"
       .. " timeouts.body_min_rate 1024, timeouts.idle 2m\n"
       .. "  inner  /run/inner.sock\n"
-      .. "  six    [::]:80        v6only true\n", out, 1, true)
+      .. "  six    [::]:80          v6only true\n", out, 1, true)
   end)
 
   it("runs no task that the main chunk spawned", function()
