@@ -418,6 +418,12 @@ void tide_control_unlisten(tide_control *control) {
   control->spare = -1;
 }
 
+void tide_control_after_fork(tide_control *control) {
+  if (control->spare >= 0)
+    close(control->spare);
+  control->spare = -1;
+}
+
 void tide_control_close(tide_control *control) {
   if (control == NULL)
     return;

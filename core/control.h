@@ -49,6 +49,9 @@ int tide_control_open(tide_control **out, uv_loop_t *loop,
  * runs the loop dry. */
 void tide_control_close(tide_control *control);
 
+/* In a child: closes what the loop has no handle for. */
+void tide_control_after_fork(tide_control *control);
+
 /* Who can get at the socket: its user alone, who else comes is stopped by the
  * directory; or anybody, and the handler looks who it is. */
 typedef enum tide_control_access {

@@ -8,7 +8,9 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "control.h"
 #include "host.h"
+#include "http/http.h"
 
 static atomic_uint generation;
 static int watch_error;
@@ -44,25 +46,69 @@ int tide_host__check_open(const tide_host *host) {
   return rc == 0 && host->closer_open ? TIDE_ESTATE : rc;
 }
 
-static void close_handle(uv_handle_t *handle, void *arg) {
+static void close_fd(int *fd) {
+  if (*fd >= 0)
+    close(*fd);
+  *fd = -1;
+}
+
+static void close_handle(uv_handle_t *handle) {
   uv_os_fd_t fd;
-  (void)arg;
   if (uv_fileno(handle, &fd) == 0)
     close(fd);
 }
 
+static void close_any(uv_handle_t *handle, void *arg) {
+  (void)arg;
+  close_handle(handle);
+}
+
+static void close_ours(uv_handle_t *handle, void *arg) {
+  const tide_owner *owner = uv_handle_get_data(handle);
+  (void)arg;
+  if (owner != NULL && owner->magic == TIDE_OWNER_MAGIC)
+    close_handle(handle);
+}
+
+/* What libuv has opened for a loop, and no handle tells of. The pipe for
+ * signals is the loop's, and the parent's, too; libuv's other one, by which the
+ * process locks its handlers, it makes anew in each child. */
+static void close_loop_fds(uv_loop_t *loop) {
+  close_fd(&loop->async_io_watcher.fd);
+  close_fd(&loop->signal_pipefd[0]);
+  close_fd(&loop->signal_pipefd[1]);
+  close_fd(&loop->inotify_fd);
+  close_fd(&loop->emfile_fd);
+  close_fd(&loop->backend_fd);
+}
+
+static void close_rooms_fds(tide_host *host) {
+  if (host->watchdog != NULL)
+    tide_watchdog_after_fork(host->watchdog);
+  if (host->http != NULL)
+    tide_http_after_fork(host->http);
+  if (host->control != NULL)
+    tide_control_after_fork(host->control);
+  if (host->notify != NULL)
+    tide_notify_after_fork(host->notify);
+}
+
 /* Straight by close(2): libuv would take each descriptor out of the epoll
- * first, which the parent still uses. */
+ * first, which the parent still uses. Signals first: a handler that comes
+ * afterwards would find its pipe closed. */
 void tide_after_fork(tide_host *host) {
   if (host == NULL || host->generation == tide_fork_generation() ||
       host->fork_done)
     return;
   host->fork_done = true;
-  if (host->watchdog != NULL)
-    tide_watchdog_after_fork(host->watchdog);
-  if (!host->owns_loop)
-    return; /* the caller's, with all that is on it */
-  uv_walk(host->loop, close_handle, NULL);
-  close(host->loop->async_io_watcher.fd);
-  close(uv_backend_fd(host->loop));
+  if (host->signals != NULL || (host->flags & TIDE_SIGNALS))
+    tide_signals_abandon();
+  if (host->loop == NULL || host->gone) {
+    close_rooms_fds(host);
+    return;
+  }
+  uv_walk(host->loop, host->owns_loop ? close_any : close_ours, NULL);
+  close_rooms_fds(host);
+  if (host->owns_loop)
+    close_loop_fds(host->loop);
 }

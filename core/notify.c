@@ -133,6 +133,12 @@ int tide_notify_open(tide_notify **out) {
   return 0;
 }
 
+void tide_notify_after_fork(tide_notify *notify) {
+  if (notify->fd >= 0)
+    close(notify->fd);
+  notify->fd = -1;
+}
+
 void tide_notify_close(tide_notify *notify) {
   if (notify == NULL)
     return;

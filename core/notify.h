@@ -17,6 +17,8 @@ typedef struct tide_notify tide_notify;
  * negative libuv error (out of memory). */
 int tide_notify_open(tide_notify **out);
 void tide_notify_close(tide_notify *notify);
+/* In a child: closes its copy of the socket, and that is all. */
+void tide_notify_after_fork(tide_notify *notify);
 
 /* Whether there is somebody to notify. */
 bool tide_notify_active(const tide_notify *notify);

@@ -54,6 +54,7 @@ struct tide_signals {
 static note notes[SIGNAL_LIMIT];
 static tide_watchdog *_Atomic watchdog_to_wake;
 static _Atomic bool owned;
+static pid_t owner; /* the process whose signals these are */
 
 static const int early_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1};
 #define EARLY_COUNT (sizeof early_signals / sizeof early_signals[0])
@@ -99,12 +100,25 @@ static void say_forced(void) {
     return; /* nobody left to tell */
 }
 
+/* A child has the handlers until it execs, and libuv's would write into the pipe
+ * of the parent's loop: that would hear of a signal that it never got. The
+ * child is treated as if nobody had a handler there. */
+static void pass_on(int number) {
+  sigaction(number, &notes[number].found, NULL);
+  raise(number); /* blocked here: it comes when the handler returns */
+}
+
 static void on_signal(int number, siginfo_t *info, void *context) {
   int saved = errno;
   note *n = &notes[number];
   tide_watchdog *watchdog;
   bool from_user = info != NULL && info->si_code <= 0;
   unsigned count;
+  if (getpid() != owner) {
+    pass_on(number);
+    errno = saved;
+    return;
+  }
   atomic_store(&n->sender_pid, from_user ? (int)info->si_pid : 0);
   atomic_store(&n->sender_uid, from_user ? (int)info->si_uid : -1);
   count = atomic_fetch_add(&n->count, 1) + 1;
@@ -128,6 +142,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
 
 static int install(int number) {
   struct sigaction action;
+  owner = getpid();
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;

@@ -13,6 +13,12 @@
  *  - Strings given are copied. Strings returned live until the next call on the
  *    same object, unless said otherwise.
  *  - Durations are int64_t milliseconds; -1 means the default.
+ *  - A host is never NULL, but where a function says so. Each [loop] function
+ *    that returns an int returns TIDE_ETHREAD on another thread, and each
+ *    function TIDE_EFORKED in a child of fork(2); that is not said again.
+ *  - After tide_close, what would use the host returns TIDE_ESTATE.
+ *  - Callbacks are C: no exception and no longjmp may leave one. An error in
+ *    Lua that a callback calls by tide_call is returned to it.
  *  - Nothing touches the process (signals, standard streams, exit) unless a
  * flag asks for it.
  */
@@ -153,7 +159,8 @@ TIDE_API int tide_load_buffer(tide_host *host, const char *name,
  * turn; startup follows at its end. From ready on it lives until something asks
  * for a shutdown: with TIDE_PROCESS also the script's having nothing left to
  * do, else only tide_drain, a signal, os.exit or an uncaught error. Returns 0,
- * TIDE_ESTATE (nothing loaded, or started already). [loop] */
+ * TIDE_ESTATE (nothing loaded, or started already), or TIDE_ELUA with
+ * tide_last_error (out of memory). [loop] */
 TIDE_API int tide_start(tide_host *host);
 
 /* Runs until the host has stopped. Returns its exit code (0 to 255), or a
@@ -206,9 +213,10 @@ TIDE_API int tide_exit_code(const tide_host *host);
 
 /* Calls fn(host, arg, 0) on the loop thread, in the order of the posts of one
  * thread, each exactly once. What is still queued when the host goes is called
- * with TIDE_ECANCELED, in tide_free. Returns 0; TIDE_ECANCELED when the host
- * has stopped, or UV_ENOMEM: then `fn` is not called. `fn` may use whatever is
- * [loop], but not turn the loop. [any] */
+ * with TIDE_ECANCELED, in tide_free or by tide_close. `fn` may use whatever is
+ * [loop], but neither turn the loop nor free the host. Returns 0, or what keeps
+ * `fn` from ever being called: TIDE_ECANCELED (the host has stopped),
+ * TIDE_EINVAL (no fn), UV_ENOMEM or TIDE_EFORKED. [any] */
 typedef void (*tide_post_fn)(tide_host *host, void *arg, int status);
 TIDE_API int tide_post(tide_host *host, tide_post_fn fn, void *arg);
 
@@ -216,12 +224,13 @@ TIDE_API int tide_post(tide_host *host, tide_post_fn fn, void *arg);
 TIDE_API tide_state tide_host_state(const tide_host *host);
 
 /* Asks for a shutdown, once; later calls are recorded only. `reason` is a short
- * text for the log, NULL: "unknown". Returns 0 or TIDE_ECANCELED. [any] */
+ * text for the log, NULL: "unknown"; it takes no memory that could be missing.
+ * Returns 0, TIDE_ECANCELED (the host has stopped) or TIDE_EFORKED. [any] */
 TIDE_API int tide_drain(tide_host *host, const char *reason);
 
 /* Ends a shutdown (or asks for one) by force, as a second SIGINT does: what
- * drains is cut, only phases that always run are run. Again harmless. Returns 0
- * or TIDE_ECANCELED. [any] */
+ * drains is cut, only phases that always run are run. Again harmless. Returns
+ * as tide_drain does. [any] */
 TIDE_API int tide_kill(tide_host *host, const char *reason);
 
 /* ---- in-flight work of the program's own -----------------------------------
@@ -230,11 +239,12 @@ TIDE_API int tide_kill(tide_host *host, const char *reason);
  * service-requests-done waits for them as for HTTP requests. */
 
 /* Begins one piece of work of this kind ("match": letters, digits, "-", "_", at
- * most 63). Returns 0; TIDE_EDRAINING once the phase service-unbind has run, or
- * TIDE_ECANCELED after the stop: then it must not begin; TIDE_EINVAL,
- * UV_ENOMEM. [any] */
+ * most 63). Returns 0, or why it must not begin: TIDE_EDRAINING once the phase
+ * service-unbind has run, TIDE_ECANCELED after the stop, TIDE_EINVAL (such a
+ * kind cannot be), UV_ENOMEM or TIDE_EFORKED. [any] */
 TIDE_API int tide_work_begin(tide_host *host, const char *kind);
-/* Ends one that was begun. TIDE_EINVAL when none of this kind is. [any] */
+/* Ends one that was begun. Returns 0, TIDE_EINVAL (none of this kind is) or
+ * TIDE_EFORKED. [any] */
 TIDE_API int tide_work_end(tide_host *host, const char *kind);
 
 /* ---- phases, tasks and checks in C -----------------------------------------
@@ -334,11 +344,14 @@ typedef struct tide_event {
 } tide_event;
 
 /* Calls fn on the loop thread for each event from now on. It may use what is
- * [loop], but not turn the loop. Returns an id above 0, or UV_ENOMEM. [loop] */
+ * [loop], but neither turn the loop nor free the host. Returns an id above 0,
+ * TIDE_EINVAL (no fn), UV_ENOMEM, or TIDE_ELUA with tide_last_error (out of
+ * memory). [loop] */
 typedef void (*tide_event_fn)(tide_host *host, const tide_event *event,
                               void *arg);
 TIDE_API int tide_on_event(tide_host *host, tide_event_fn fn, void *arg);
-/* Ends it. TIDE_EINVAL for an id that is none. [loop] */
+/* Ends it, also from inside of fn. Returns 0, or TIDE_EINVAL for an id that is
+ * none. [loop] */
 TIDE_API int tide_off_event(tide_host *host, int id);
 
 typedef struct tide_info {
@@ -357,16 +370,18 @@ typedef struct tide_info {
   uint64_t log_dropped; /* records */
 } tide_info;
 
-/* Fills as much of the struct as its size says. TIDE_EINVAL for a size of 0.
- * [loop] */
+/* Fills as much of the struct as its size says. Returns 0, TIDE_EINVAL for a
+ * size that is not set, or TIDE_ELUA with tide_last_error (out of memory: what
+ * only Lua knows is missing). [loop] */
 TIDE_API int tide_get_info(tide_host *host, tide_info *info);
 
-/* What went wrong last, with place and message; "" when nothing did. [loop] */
+/* What went wrong last, with place and message; "" when nothing did, or when
+ * there was no memory for it. Until the next call. [loop] */
 TIDE_API const char *tide_last_error(const tide_host *host);
 
-/* The host's Lua state, to call into with tide_call. Pushing a text or a table
- * takes memory, and out of it Lua ends the process where no call protects: do
- * it in a C function that tide_call calls. [loop] */
+/* The host's Lua state, to call into with tide_call; its own goes in tide_free.
+ * Pushing a text or a table takes memory, and out of it Lua ends the process
+ * where no call protects: do it in a C function that tide_call calls. [loop] */
 TIDE_API struct lua_State *tide_lua(tide_host *host);
 /* lua_pcall with a traceback. The function and its arguments are on the stack
  * of tide_lua. With TIDE_INTERRUPT, and once the host has started, it has two
@@ -376,8 +391,16 @@ TIDE_API int tide_call(tide_host *host, int nargs, int nresults);
 
 /* In a child of fork(2) that does not exec at once: closes the child's copies
  * of the host's descriptors, without a word to the kernel's epoll that both
- * share. The memory stays. Any other call there returns TIDE_EFORKED. [the
- * child] */
+ * share, and puts signals back to what they were before TIDE_SIGNALS. Until
+ * then, and without this call, a signal that such a child gets is treated as if
+ * the host had no handler for it, and the parent hears nothing of it. What
+ * stays: the memory; two descriptors of libuv's own, which it makes anew in
+ * each child; an ignored SIGPIPE and the handler of TIDE_INTERRUPT's signal,
+ * which nobody sends; of a loop of the caller's, all that is not the host's;
+ * descriptors that Lua has opened without a handle, or on other threads. A
+ * child that execs needs none of it: all are closed by that. Other calls in the
+ * child return TIDE_EFORKED; tide_free does what this does. Again harmless,
+ * and in the parent it does nothing. [the child] */
 TIDE_API void tide_after_fork(tide_host *host);
 
 /* Takes the host off its loop, for a loop of the caller's that goes on turning:

@@ -161,6 +161,12 @@ void tide_http_close(tide_http *http) {
   uv_close((uv_handle_t *)&http->check, on_turn_closed);
 }
 
+void tide_http_after_fork(tide_http *http) {
+  if (http->reserve_fd >= 0)
+    close(http->reserve_fd);
+  http->reserve_fd = -1;
+}
+
 void tide_http_set_handlers(tide_http *http,
                             const tide_http_handlers *handlers) {
   http->handlers = *handlers;

@@ -42,6 +42,9 @@ int tide_http_open(tide_http **out, const tide_http_env *env);
  * callback; the caller runs the loop dry. */
 void tide_http_close(tide_http *http);
 
+/* In a child: closes what the loop has no handle for. */
+void tide_http_after_fork(tide_http *http);
+
 /* The results of readiness checks. */
 tide_health *tide_http_health(tide_http *http);
 
