@@ -406,10 +406,15 @@ static void on_poll_closed(uv_handle_t *handle) {
   release(control);
 }
 
+static void on_again_closed(uv_handle_t *handle) {
+  release(handle->data);
+}
+
 void tide_control_unlisten(tide_control *control) {
   if (control->fd < 0)
     return;
   uv_close((uv_handle_t *)&control->poll, on_poll_closed);
+  uv_close((uv_handle_t *)&control->again, on_again_closed);
   tide_control__unlink(control);
   close(control->fd);
   control->fd = -1;

@@ -32,10 +32,11 @@ struct tide_control {
   uv_loop_t *loop;
   tide_control_handlers handlers;
   uv_poll_t poll;
-  bool poll_open; /* until its close callback */
-  int fd;         /* listens; -1: not */
-  int spare;      /* to accept with when there are no descriptors left */
-  bool deaf;      /* there was not even that one: until somebody leaves */
+  bool poll_open;   /* until its close callback */
+  int fd;           /* listens; -1: not */
+  int spare;        /* to accept with when there are no descriptors left */
+  bool deaf;        /* there was not even that one: until somebody leaves */
+  uv_timer_t again; /* ... or until this rings: somebody else may have */
   struct sockaddr_un at; /* where */
   uint64_t inode;
   uint64_t device;

@@ -19,7 +19,7 @@
 #include "control_inside.h"
 #include "unix_path.h"
 
-enum { ACCEPTS_PER_TURN = 8, LOCK_TRIES = 20 };
+enum { ACCEPTS_PER_TURN = 8, LOCK_TRIES = 20, DEAF_MS = 1000 };
 
 static int fail(char *error, size_t size, const char *what, const char *where,
                 const char *why, int code) {
@@ -182,9 +182,11 @@ static int accept_one(int fd) {
   return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
+static void on_again(uv_timer_t *timer);
+
 /* A process out of descriptors is one that somebody wants to look into: there
- * is one kept for him. Then the socket waits until he has left; polled on, it
- * would spin. */
+ * is one kept for him. Then the socket waits until he has left, or for a while:
+ * polled on, it would spin. */
 static int accept_with_spare(tide_control *control) {
   int fd = -1;
   if (control->spare >= 0) {
@@ -195,6 +197,7 @@ static int accept_with_spare(tide_control *control) {
   if (fd < 0) {
     control->deaf = true;
     uv_poll_stop(&control->poll);
+    uv_timer_start(&control->again, on_again, DEAF_MS, 0);
   }
   return fd;
 }
@@ -225,7 +228,12 @@ void tide_control__left(tide_control *control) {
   if (!control->deaf)
     return;
   control->deaf = false;
+  uv_timer_stop(&control->again);
   uv_poll_start(&control->poll, UV_READABLE, on_ready);
+}
+
+static void on_again(uv_timer_t *timer) {
+  tide_control__left(timer->data);
 }
 
 static int watch(tide_control *control, int fd) {
@@ -235,7 +243,9 @@ static int watch(tide_control *control, int fd) {
   control->fd = fd;
   control->poll_open = true;
   control->poll.data = control;
-  control->handles++;
+  uv_timer_init(control->loop, &control->again);
+  control->again.data = control;
+  control->handles += 2;
   control->deaf = false;
   keep_spare(control);
   uv_unref((uv_handle_t *)&control->poll);
@@ -251,9 +261,11 @@ static int bind_there(tide_control *control, tide_control_access access,
   if (fd < 0)
     return fd;
   tide_unix_note(control->at.sun_path, &control->inode, &control->device);
-  if (access == TIDE_CONTROL_SHARED) /* nobody else can put a link there */
-    chmod(control->at.sun_path, 0666);
-  code = watch(control, fd);
+  /* Nobody else can put a link there. */
+  if (access == TIDE_CONTROL_SHARED && chmod(control->at.sun_path, 0666) != 0)
+    code = uv_translate_sys_error(errno);
+  if (code == 0)
+    code = watch(control, fd);
   if (code != 0) {
     tide_control__unlink(control);
     close(fd);

@@ -282,6 +282,35 @@ static void one_gets_in_without_descriptors(void **state) {
   close(second);
 }
 
+/* Whoever took the last descriptor may have been anybody: that one gives it
+ * back is nothing that the room hears of. */
+static void one_waits_until_there_are_descriptors(void **state) {
+  struct rlimit old, none;
+  uint64_t until;
+  (void)state;
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int lock = dup(fd), listener = dup(fd); /* the places that these will have */
+  close(lock);
+  close(listener);
+  getrlimit(RLIMIT_NOFILE, &old);
+  none = old;
+  none.rlim_cur = (rlim_t)listener + 1;
+  setrlimit(RLIMIT_NOFILE, &none);
+  assert_int_equal(listen_there(TIDE_CONTROL_PRIVATE), 0);
+  int last = dup(fd);
+  assert_int_equal(connect(fd, (struct sockaddr *)&f.at, sizeof f.at), 0);
+  turn();
+  assert_int_equal(f.accepts, 0);
+  assert_idle();
+  close(last);
+  setrlimit(RLIMIT_NOFILE, &old);
+  until = uv_hrtime() + 10000000000; /* it looks once a second */
+  for (; f.accepts == 0 && uv_hrtime() < until; usleep(1000))
+    uv_run(&f.loop, UV_RUN_NOWAIT);
+  assert_int_equal(f.accepts, 1);
+  close(fd);
+}
+
 static void a_shared_one_lets_others_in_and_change_nothing(void **state) {
   struct stat st;
   (void)state;
@@ -312,6 +341,7 @@ int main(void) {
       T(what_is_not_read_is_counted),
       T(one_too_many_is_told_so),
       T(one_gets_in_without_descriptors),
+      T(one_waits_until_there_are_descriptors),
       T(a_shared_one_lets_others_in_and_change_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
