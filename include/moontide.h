@@ -251,8 +251,10 @@ TIDE_API int tide_work_end(tide_host *host, const char *kind);
  *
  * They stand in the same pipelines as the script's, with the same budgets, log
  * records and report. All structs begin with their size, set by their _init,
- * and are copied. Errors: TIDE_EINVAL and TIDE_ELUA with tide_last_error (the
- * text that a script would get), TIDE_ESTATE (too late). */
+ * and are copied. Errors: TIDE_EINVAL (no such struct, or it lacks something),
+ * TIDE_ELUA (what a script would get as an error: a name that is not known or
+ * is there already, a phase that comes too late) and TIDE_ESTATE (a task whose
+ * phase has begun), all with tide_last_error. */
 
 typedef enum tide_pipeline {
   TIDE_STARTUP_PIPELINE,

@@ -60,6 +60,11 @@ void on_event(tide_host *host, const tide_event *event, void *arg) {
   *static_cast<int *>(arg) = fail_in_lua(host);
 }
 
+void on_close(tide_host *host, void *arg) {
+  Guard guard;
+  *static_cast<int *>(arg) = tide_call(host, 0, 0); // Lua is not for it
+}
+
 } // namespace
 
 int main() {
@@ -101,6 +106,11 @@ int main() {
   expect(destroyed >= 8, "destructors ran");
   expect(std::strstr(tide_last_error(host), "from Lua") != nullptr,
          "tide_last_error has the message");
+  int closed = 0;
+  expect(tide_close(host, on_close, &closed) == 0, "tide_close");
+  for (int i = 0; i < 100 && closed == 0; i++)
+    tide_step(host, 100);
+  expect(closed == TIDE_ESTATE, "tide_close calls back");
   tide_free(host);
   std::printf("%s %d\n", tide_version_string(), failures);
   return failures;
