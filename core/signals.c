@@ -100,8 +100,8 @@ static void say_forced(void) {
     return; /* nobody left to tell */
 }
 
-/* A child has the handlers until it execs, and libuv's would write into the pipe
- * of the parent's loop: that would hear of a signal that it never got. The
+/* A child has the handlers until it execs, and libuv's would write into the
+ * pipe of the parent's loop: that would hear of a signal that it never got. The
  * child is treated as if nobody had a handler there. */
 static void pass_on(int number) {
   sigaction(number, &notes[number].found, NULL);
