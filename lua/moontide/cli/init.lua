@@ -8,11 +8,15 @@ local M = {}
 --- What a wrong command line and an unusable script end with.
 M.USAGE, M.CONFIG = 64, 78
 
---- Complains about the command line.
+---@type string|nil the command that is meant, once that is known
+M.command = nil
+
+--- Complains about the command line, and says whose help helps.
 ---@param message string
 ---@return integer code
 function M.wrong(message)
-  io.stderr:write("moontide: ", message, "\n", "Try 'moontide --help'.\n")
+  io.stderr:write("moontide: ", message, "\n", ("Try 'moontide %s--help'.\n"):format(
+    M.command and M.command .. " " or ""))
   return M.USAGE
 end
 
@@ -46,9 +50,11 @@ function M.main(argv)
   if first == "--version" then first = "version" end
   -- Options of the init may stand before everything; `run` knows them.
   if means_run(first) then
+    M.command = "run"
     return require("moontide.cli.run").main(argv, first == "run" and 2 or 1)
   end
   if not commands.is_command(first) then return M.wrong(commands.unknown(first)) end
+  M.command = first
   return require("moontide.cli." .. first).main({ table.unpack(argv, 2) })
 end
 
