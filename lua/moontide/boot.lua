@@ -272,8 +272,7 @@ end
 local function place_line()
   local name = config.get "control.socket" and (config.get "name" or "unnamed") or nil
   core.watchdog.place(config.get "control.dir", name, #(config.get "console.uids" or {}) > 0)
-  core.watchdog.policy(config.get "console.policy"
-    or os.getenv "MOONTIDE_ENV" == "production" and "inspect" or "eval")
+  core.watchdog.policy(require("moontide.settings").console_policy())
 end
 
 --- `tide.config { ... }`: the script's settings, once, before the pipelines are sealed.

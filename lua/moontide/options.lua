@@ -29,13 +29,6 @@ local function check_value(spec, value, what)
   fail(("%s must be a %s, not a %s"):format(what, spec:gsub("|", " or a "), type(value)))
 end
 
-local function sorted_names(specs)
-  local names = {}
-  for name in pairs(specs) do names[#names + 1] = tostring(name) end
-  table.sort(names)
-  return names
-end
-
 --- Checks `opts` against `specs` and fills in defaults.
 ---@param what string how the message begins: 'component "db"'
 ---@param opts table|nil
@@ -51,7 +44,7 @@ function M.check(what, opts, specs, defaults)
   for key, value in pairs(opts or {}) do
     local spec = specs[key]
     if not spec then
-      fail(what .. ": " .. suggest.unknown("option", tostring(key), sorted_names(specs)))
+      fail(what .. ": " .. suggest.unknown("option", tostring(key), suggest.names(specs)))
     end
     out[key] = check_value(spec, value, ("%s: %s"):format(what, key))
   end

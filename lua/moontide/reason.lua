@@ -52,10 +52,7 @@ for kind in pairs(M.kinds) do builtin[kind] = true end
 --- The known kinds, sorted: for messages.
 ---@return string[]
 function M.names()
-  local names = {}
-  for kind in pairs(M.kinds) do names[#names + 1] = kind end
-  table.sort(names)
-  return names
+  return suggest.names(M.kinds)
 end
 
 local function check_kind(kind, level)

@@ -1,4 +1,5 @@
---- The configuration as the pipelines need it: totals, reserve, what a reason overrides.
+--- What follows from the configuration: totals, reserve, what a reason overrides, and how much the
+--- console may do.
 
 local budget = require "moontide.pipeline.budget"
 local config = require "moontide.config"
@@ -44,6 +45,15 @@ function M.startup()
   return {
     total = total, reserve = budget.reserve(total), parallel = config.get("startup.parallel"),
   }
+end
+
+-- Read before the script, which could change it.
+local production = os.getenv "MOONTIDE_ENV" == "production"
+
+--- What may be done at the console at most.
+---@return "off"|"inspect"|"eval"
+function M.console_policy()
+  return config.get "console.policy" or (production and "inspect" or "eval")
 end
 
 return M

@@ -51,6 +51,16 @@ function M.nearest(word, names)
   return best
 end
 
+--- The keys of a table, sorted: the names that something has.
+---@param of table<string, any>
+---@return string[]
+function M.names(of)
+  local names = {}
+  for name in pairs(of) do names[#names + 1] = tostring(name) end
+  table.sort(names)
+  return names
+end
+
 local function listed(names)
   if #names == 0 then return "there are none" end
   local text = table.concat(names, ", ", 1, math.min(#names, LISTED))

@@ -15,7 +15,7 @@ local SHOWN = 200
 -- Sees /proc even when the script has taken `io` away.
 local open_file = io.open
 
---- The name of a process.
+--- The name of a process; nil: it is gone.
 ---@param pid integer
 ---@return string|nil
 function M.comm(pid)

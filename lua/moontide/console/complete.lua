@@ -1,5 +1,5 @@
 --- Completion: what may stand at a place of the source. It runs no code of a script.
-local arguments = require "moontide.console.arguments"
+local arguments = require "moontide.console.complete.arguments"
 local chain = require "moontide.console.chain"
 local docs = require "moontide.console.docs"
 local raw = require "moontide.console.raw"

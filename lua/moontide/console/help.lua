@@ -7,6 +7,7 @@ local commands = require "moontide.console.commands"
 local docs = require "moontide.console.docs"
 local raw = require "moontide.console.raw"
 local scalars = require "moontide.console.printer.scalars"
+local suggest = require "moontide.lazy" "moontide.suggest"
 local tokens_of = require "moontide.console.tokens"
 
 local M = {}
@@ -152,20 +153,19 @@ end
 -- What the name could have meant.
 local function candidates(env, name, steps)
   local names = {}
+  local function add(other) names[other] = true end
   local parent = steps and #steps > 1
     and chain.resolve(env, table.move(steps, 1, #steps - 1, 1, {}))
   if not parent then
-    raw.each_global(env, function(other) names[#names + 1] = scalars.clean(other) end)
-    table.sort(names)
-    return names
+    raw.each_global(env, function(other) add(scalars.clean(other)) end)
+    return suggest.names(names)
   end
   local before = name:match "^(.*[.:])[%w_]*$" or ""
-  raw.each(parent.value, function(other) names[#names + 1] = scalars.clean(before .. other) end)
+  raw.each(parent.value, function(other) add(scalars.clean(before .. other)) end)
   for _, other in ipairs(parent.home and docs.names(parent.home) or {}) do
-    names[#names + 1] = before .. other
+    add(before .. other)
   end
-  table.sort(names)
-  return names
+  return suggest.names(names)
 end
 
 --- What is known of a name; "" asks for all commands.
@@ -185,7 +185,7 @@ function M.of(env, name)
   local shown = scalars.clean(name)
   local text = node and of_node(shown, node) or of_annotation(shown)
   if text then return text end
-  return nil, require("moontide.suggest").unknown("name", shown, candidates(env, name, steps))
+  return nil, suggest.unknown("name", shown, candidates(env, name, steps))
 end
 
 -- What is known of a value that a name was evaluated to.

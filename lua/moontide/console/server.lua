@@ -9,6 +9,7 @@ local flow = require "moontide.console.flow"
 local replies = require "moontide.console.reply"
 local requests = require "moontide.console.requests"
 local sessions = require "moontide.console.session"
+local suggest = require "moontide.lazy" "moontide.suggest"
 local task = require "moontide.task"
 
 local M = {
@@ -33,13 +34,6 @@ local function id_problem(session, request)
   end
 end
 
-local function names()
-  local list = {}
-  for name in pairs(M.requests) do list[#list + 1] = name end
-  table.sort(list)
-  return list
-end
-
 -- What else is wrong with a request, and how it ends.
 local function problem(session, request)
   if session.count >= M.AT_ONCE and not requests.immediate[request.type] then
@@ -48,7 +42,7 @@ local function problem(session, request)
   elseif type(request.type) ~= "string" then
     return "a request has a type: a text", "unknown"
   elseif not M.requests[request.type] then
-    return require("moontide.suggest").unknown("request", request.type, names()), "unknown"
+    return suggest.unknown("request", request.type, suggest.names(M.requests)), "unknown"
   end
 end
 

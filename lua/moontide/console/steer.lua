@@ -97,13 +97,10 @@ local function find_check(name)
   if heartbeat and heartbeat.all()[name] then
     error(("retry: %s is a heartbeat: nothing can be run, it waits for its worker"):format(name), 0)
   end
-  local names = {}
-  for known in pairs(checks) do names[#names + 1] = known end
-  table.sort(names)
   if type(name) ~= "string" then
     error("retry: the name of a readiness check is wanted: " .. RETRY, 0)
   end
-  error("retry: " .. suggest.unknown("check", name, names), 0)
+  error("retry: " .. suggest.unknown("check", name, suggest.names(checks)), 0)
 end
 
 local function check_text(check, result)

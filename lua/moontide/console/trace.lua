@@ -99,16 +99,9 @@ local function end_one(list, label)
   list[label] = nil
 end
 
-local function labels(list)
-  local names = {}
-  for label in pairs(list) do names[#names + 1] = label end
-  table.sort(names)
-  return names
-end
-
 local function listed(list)
   local rows = {}
-  for i, label in ipairs(labels(list)) do
+  for i, label in ipairs(suggest.names(list)) do
     local limit = list[label].limit
     rows[i] = { target = label, max = limit.max, per = limit.per, limit = limit:text() }
   end
@@ -122,7 +115,7 @@ end
 
 local function stop(session, label)
   local list = traces_of(session)
-  if not list[label] then refuse("%s", suggest.unknown("trace", label, labels(list))) end
+  if not list[label] then refuse("%s", suggest.unknown("trace", label, suggest.names(list))) end
   end_one(list, label)
   return view.new({ target = label, on = false, text = ("%s is traced no more"):format(label) },
     function(data) return data.text end)
@@ -134,10 +127,11 @@ local function start(session, target, key, opts)
   local label = (field or happening).label
   local list = traces_of(session)
   if list[label] then end_one(list, label) end
-  if #labels(list) >= TRACES then refuse("%d at a time are enough: trace() lists them", TRACES) end
+  if #suggest.names(list) >= TRACES then
+    refuse("%d at a time are enough: trace() lists them", TRACES)
+  end
   local function tell(line) -- names are a script's, and may move a terminal's cursor
-    session:send { type = "event", event = "trace", target = label,
-      text = text.one_line(line) }
+    session:send { type = "event", event = "trace", target = label, text = text.one_line(line) }
   end
   local fields = { label = label, tell = tell, limit = limits.new(max, per, tell) }
   session:audit("trace", label)

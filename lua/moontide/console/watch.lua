@@ -5,6 +5,7 @@ local core = require "moontide.core"
 local duration = require "moontide.duration"
 local printer = require "moontide.console.printer"
 local task = require "moontide.task"
+local view = require "moontide.view"
 
 local M = {}
 
@@ -96,8 +97,8 @@ function M.watch(session, text, interval, times)
     end
     if i < n then task.sleep(math.max(0, began + i * every - core.clock.now())) end
   end
-  show(("%s  %d looks, %d change%s"):format(shown_time(core.clock.now() - began), n, changes,
-    changes == 1 and "" or "s"))
+  show(("%s  %s, %s"):format(shown_time(core.clock.now() - began), view.count(n, "look"),
+    view.count(changes, "change")))
 end
 
 return M

@@ -26,18 +26,11 @@ local function type_of(value)
   return math.type(value) == "integer" and "integer" or type(value)
 end
 
-local function keys(t)
-  local list = {}
-  for key in pairs(t) do list[#list + 1] = key end
-  table.sort(list)
-  return list
-end
-
 local function check_types(opts)
   for key, value in pairs(opts) do
     local want = OPTIONS[key]
     if not want then
-      error(suggest.unknown("option of tide.http.listen", tostring(key), keys(OPTIONS)), 4)
+      error(suggest.unknown("option of tide.http.listen", tostring(key), suggest.names(OPTIONS)), 4)
     elseif want == "duration" then
       duration.check(value, "tide.http.listen: " .. key, 4)
     elseif type_of(value) ~= want then

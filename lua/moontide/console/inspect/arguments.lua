@@ -4,13 +4,6 @@ local suggest = require "moontide.suggest"
 
 local M = {}
 
-local function names_of(specs)
-  local names = {}
-  for name in pairs(specs) do names[#names + 1] = name end
-  table.sort(names)
-  return names
-end
-
 local function refuse(message, ...)
   error(message:format(...), 0)
 end
@@ -31,7 +24,7 @@ end
 function M.options(command, opts, specs)
   if opts ~= nil and type(opts) ~= "table" then
     refuse("%s: a table of options is wanted, as %s { %s = ... }, not a %s", command, command,
-      names_of(specs)[1], type(opts))
+      suggest.names(specs)[1], type(opts))
   end
   local out = {}
   for name, spec in pairs(specs) do
@@ -40,7 +33,7 @@ function M.options(command, opts, specs)
   for name, value in pairs(opts or {}) do
     local spec = specs[name]
     if not spec then
-      refuse("%s: %s", command, suggest.unknown("option", tostring(name), names_of(specs)))
+      refuse("%s: %s", command, suggest.unknown("option", tostring(name), suggest.names(specs)))
     elseif type(spec) == "table" then
       out[name] = check_rows(command, value, spec.most)
     elseif type(value) ~= "string" or value == "" then

@@ -187,10 +187,13 @@ local function render(data)
     }
   end
   local scopes = {}
-  for i, scope in ipairs(data.scopes) do scopes[i] = ("%s %d"):format(scope.name, scope.tasks) end
-  local head = data.find and ("%d of %s with %q"):format(data.found,
-    view.count(data.total, "task"), data.find)
-    or view.count(data.total, "task") .. (#scopes > 0 and ": " .. table.concat(scopes, ", ") or "")
+  for i, scope in ipairs(data.scopes) do scopes[i] = ("%s: %d"):format(scope.name, scope.tasks) end
+  local head = view.count(data.total, "task")
+  if data.find then
+    head = ("%d of %s with %q"):format(data.found, head, data.find)
+  elseif #scopes > 0 then
+    head = ("%s (%s)"):format(head, table.concat(scopes, ", "))
+  end
   return view.lines(view.cut(head, 200),
     #rows > 0 and view.columns({ ">id", "task", "kind", "doing", ">age", "from" }, rows) or nil,
     view.more(data.found - #rows))

@@ -1,5 +1,6 @@
 --- `why()`: why the process is not ready, what its shutdown waits for, and why it shuts down.
 local arguments = require "moontide.console.inspect.arguments"
+local audit = require "moontide.console.audit"
 local checks = require "moontide.console.inspect.checks"
 local core = require "moontide.core"
 local json = require "moontide.json"
@@ -96,15 +97,6 @@ end
 
 -- ---- the reason ---------------------------------------------------------------------------------
 
--- The program of a process that may be gone.
-local function program(pid)
-  local file = pid and pid > 0 and io.open(("/proc/%d/comm"):format(pid), "r")
-  if not file then return nil end
-  local name = file:read "l"
-  file:close()
-  return name
-end
-
 --- Why the process shuts down, as plain data; nil while it does not.
 ---@param reason tide.Reason|nil
 ---@return table|nil
@@ -112,7 +104,7 @@ function M.reason(reason)
   if not reason then return nil end
   return {
     kind = reason.kind, text = tostring(reason), signal = reason.signal, pid = reason.pid,
-    uid = reason.uid, program = program(reason.pid),
+    uid = reason.uid, program = reason.pid and audit.comm(reason.pid),
   }
 end
 
