@@ -185,8 +185,8 @@ static int accept_one(int fd) {
 static void on_again(uv_timer_t *timer);
 
 /* A process out of descriptors is one that somebody wants to look into: there
- * is one kept for him. Then the socket waits until he has left, or for a while:
- * polled on, it would spin. */
+ * is one kept for him. Then the socket waits until he has left, or for a while
+ * (also where it is memory that is short): polled on, it would spin. */
 static int accept_with_spare(tide_control *control) {
   int fd = -1;
   if (control->spare >= 0) {
@@ -213,7 +213,7 @@ static void on_ready(uv_poll_t *handle, int status, int events) {
   for (int i = 0; status == 0 && i < ACCEPTS_PER_TURN && control->fd >= 0;
        i++) {
     int fd = accept_one(control->fd);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+    if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED)
       fd = accept_with_spare(control);
     if (fd < 0)
       return;

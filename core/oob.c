@@ -61,6 +61,7 @@ static void next_line(tide_watchdog *watchdog, tide_oob_client *client) {
     return;
   if (end == NULL) {
     if (client->in_length == sizeof client->in) {
+      client->request = (tide_oob_request){.type = TIDE_OOB_BAD}; /* no id */
       tide_oob_tell(client, "error", "a line has at most 4095 bytes");
       client->over = true;
     } else if (client->eof) {
@@ -133,11 +134,11 @@ static int accept_one(const tide_oob *oob) {
 }
 
 /* A process out of descriptors is one that somebody wants to look into: there
- * is one kept for him. Without it the socket waits: polled on, it would spin.
- */
+ * is one kept for him. Without it, or without memory, the socket waits: polled
+ * on, it would spin. */
 static int accept_with_spare(tide_oob *oob) {
   int fd = accept_one(oob);
-  if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
+  if (fd >= 0 || errno == EAGAIN || errno == ECONNABORTED)
     return fd;
   if (oob->spare >= 0) {
     close(oob->spare);

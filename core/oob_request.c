@@ -92,10 +92,37 @@ static void name_type(tide_oob_request *request, const span *word) {
       request->type = types[i].type;
 }
 
-/* A number or a string that can be sent back as it came. */
+static bool take_digits(scan *s) {
+  const char *from = s->at;
+  while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
+    s->at++;
+  return s->at > from;
+}
+
+/* As JSON has them: 17, -0.5, 1e9. */
+static bool is_number(const span *text) {
+  scan s = {text->at, text->at + text->length};
+  const char *first;
+  bool sound;
+  take(&s, '-');
+  first = s.at;
+  sound = take_digits(&s) && (*first != '0' || s.at == first + 1);
+  if (take(&s, '.'))
+    sound = sound && take_digits(&s);
+  if (take(&s, 'e') || take(&s, 'E')) {
+    if (!take(&s, '-'))
+      take(&s, '+');
+    sound = sound && take_digits(&s);
+  }
+  return sound && s.at == s.end;
+}
+
+/* A number, or a string without escapes: what can be sent back as it came. */
 static bool take_id(tide_oob_request *request, const span *value) {
-  bool sound = value->length < sizeof request->id &&
-               (*value->at == '"' || strchr("-0123456789", *value->at) != NULL);
+  bool plain = *value->at == '"'
+                   ? memchr(value->at, '\\', value->length) == NULL
+                   : is_number(value);
+  bool sound = plain && value->length < sizeof request->id;
   if (sound)
     copy(request->id, sizeof request->id, value);
   return sound;
@@ -125,7 +152,7 @@ static void parse_object(scan *s, tide_oob_request *request) {
   skip_space(s);
   if (!sound || s->at < s->end)
     bad(request, "a flat JSON object a line is wanted, its id a number or a "
-                 "short string");
+                 "short string without escapes");
   else if (type.at == NULL)
     bad(request, "the object lacks a type");
   else

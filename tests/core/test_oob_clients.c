@@ -21,6 +21,8 @@ static void answers_carry_the_id_of_the_question(void **state) {
   assert_has(oob_ask(c, "{\"id\":17,\"type\":\"status\"}"),
              "{\"id\":17,\"type\":\"value\",\"status\":{");
   assert_has(c->text, "{\"id\":17,\"type\":\"done\",\"status\":\"ok\"");
+  assert_has(oob_ask(c, "{\"id\":-1.5e+9,\"type\":\"status\"}"),
+             "{\"id\":-1.5e+9,\"type\":\"done\"");
   assert_has(oob_ask(c, " { \"type\" : \"where\" , \"id\" : \"a-1\" } \r"),
              "{\"id\":\"a-1\",\"type\":\"done\",\"status\":\"ok\"");
   oob_hang_up(c);
@@ -43,6 +45,12 @@ static void what_is_not_understood_is_said(void **state) {
       {"{\"type\":{\"a\":1}}", "error", "a flat JSON object"},
       {"{\"id\":[1],\"type\":\"where\"}", "error", "a flat JSON object"},
       {"{\"id\":true,\"type\":\"where\"}", "error", "a number or a short"},
+      {"{\"id\":1x,\"type\":\"where\"}", "error", "a number or a short"},
+      {"{\"id\":01,\"type\":\"where\"}", "error", "a number or a short"},
+      {"{\"id\":-,\"type\":\"where\"}", "error", "a number or a short"},
+      {"{\"id\":1.,\"type\":\"where\"}", "error", "a number or a short"},
+      {"{\"id\":1e,\"type\":\"where\"}", "error", "a number or a short"},
+      {"{\"id\":\"\\q\",\"type\":\"where\"}", "error", "without escapes"},
       {"{\"id\":\"an id that is longer than what is kept of it, far longer, "
        "too long\",\"type\":\"where\"}",
        "error", "a short string"},
@@ -116,10 +124,12 @@ static void a_line_has_4_kib(void **state) {
   memcpy(text + 4089, "status\n", 8);
   oob_send(c, text); /* 4095 bytes and the end */
   assert_true(oob_read(c, "\"status\":\"ok\""));
+  oob_ask(c, "{\"id\":7,\"type\":\"status\"}");
   memset(text, 'x', sizeof text - 1);
   oob_send(c, text);
   assert_closed(c);
-  assert_has(c->text, "a line has at most 4095 bytes");
+  assert_has(c->text, "{\"type\":\"error\",\"message\":\"a line has at most "
+                      "4095 bytes\"}");
   oob_hang_up(c);
 }
 
