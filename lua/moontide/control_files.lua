@@ -76,11 +76,18 @@ function M.list(directory)
   return list
 end
 
+--- The watchdog's socket, beside the control socket.
+---@param path string of the control socket
+---@return string
+function M.beside(path)
+  return path:gsub("%.sock$", "") .. ".oob"
+end
+
 --- Removes what a process that has died left: its socket, and the watchdog's beside it.
 ---@param path string of the control socket
 function M.remove(path)
   os.remove(path)
-  os.remove((path:gsub("%.sock$", "") .. ".oob"))
+  os.remove(M.beside(path))
 end
 
 return M

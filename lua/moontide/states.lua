@@ -4,6 +4,8 @@ local core = require "moontide.core"
 local record = require "moontide.pipeline.record"
 
 local M = {
+  --- In their order.
+  NAMES = { "starting", "ready", "draining", "stopped" },
   --- When the state was last moved, on the clock's scale; nil: never.
   ---@type number|nil
   moved_at = nil,

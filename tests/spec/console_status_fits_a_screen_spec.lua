@@ -4,10 +4,10 @@ local inspecting = require "support.inspecting"
 local lifecycle = require "support.lifecycle"
 
 -- Of the present lifecycle, which loads the library anew.
-local json, status
+local json, screen
 
 local function load_library()
-  json, status = require "moontide.json", require "moontide.console.status"
+  json, screen = require "moontide.json", require "moontide.console.status.screen"
 end
 
 local function assert_fits(text)
@@ -53,10 +53,10 @@ describe("the status", function()
   before_each(load_library)
 
   it("fits a screen when there is more to say than fits", function()
-    local text = status.text(crowded())
+    local text = screen.text(crowded())
     assert_fits(text)
     assert.matches("\n  … %d+ more", text)
-    assert_fits(status.text(crowded(), { color = true }))
+    assert_fits(screen.text(crowded(), { color = true }))
   end)
 
   it("fits a screen when there is nothing to say", function()
@@ -84,7 +84,7 @@ describe("the status", function()
     life:advance(1)
     local data, text = inspecting.ask(life, "status")
     local sent = json.decode(json.encode(data))
-    assert.equal(text, status.text(sent))
+    assert.equal(text, screen.text(sent))
     assert.matches("shuts down: process%-terminate %(SIGTERM from pid 4711%)", text)
     assert.matches("\nshutdown: 1%.%d s of 40.0 s, left 3%d%.%d s\n", text)
     assert.matches("\n  phase service%-stop: 1%.%d s of 5.0 s, slack 4%.%d s\n", text)
@@ -93,16 +93,16 @@ describe("the status", function()
 
   it("says how late the loop is now, and was since somebody asked", function()
     local s = crowded()
-    assert.matches("\nloop lag 0.4 ms, at most 12.5 s, log", status.text(s))
+    assert.matches("\nloop lag 0.4 ms, at most 12.5 s, log", screen.text(s))
     s.loop_lag = { now = 0.0004, looks = 0, last = json.null, max = 0 }
-    assert.matches("\nloop lag 0.4 ms, log", status.text(s))
+    assert.matches("\nloop lag 0.4 ms, log", screen.text(s))
     s.loop_lag.now = json.null
-    assert.matches("\nloop lag not looked at, log", status.text(s))
+    assert.matches("\nloop lag not looked at, log", screen.text(s))
   end)
 
   it("has colours only when they are asked for", function()
-    assert.is_nil(status.text(crowded()):find "\27")
-    assert.is_not_nil(status.text(crowded(), { color = true }):find "\27%[33mdraining\27%[0m")
+    assert.is_nil(screen.text(crowded()):find "\27")
+    assert.is_not_nil(screen.text(crowded(), { color = true }):find "\27%[33mdraining\27%[0m")
   end)
 
   it("shows checks that are not ok before the others", function()
@@ -112,7 +112,7 @@ describe("the status", function()
         age = json.null },
       { name = "bad", state = "not ok", ok = false, critical = true, message = "no", age = 1 },
     }
-    local text = status.text(s)
+    local text = screen.text(s)
     assert.is_true(text:find("bad not ok", 1, true) < text:find("fine ok", 1, true))
   end)
 end)

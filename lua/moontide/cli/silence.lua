@@ -1,5 +1,6 @@
 --- What to say when a process does not answer: after 2 s its watchdog is asked, a thread that
 --- answers on a socket of its own while the loop is stuck.
+local files = require "moontide.control_files"
 local json = require "moontide.json"
 local native = require "moontide.core.client"
 
@@ -22,7 +23,7 @@ Silence.__index = Silence
 ---@return moontide.cli.Silence
 function M.new(path)
   return setmetatable({
-    path = path:gsub("%.sock$", "") .. ".oob", text = "",
+    path = files.beside(path), text = "",
     say = function(text) io.stderr:write("moontide: ", text, "\n") end,
   }, Silence)
 end

@@ -40,7 +40,6 @@ local SPEC = {
   values = { ["--wait"] = "wait", ["--timeout"] = "timeout", ["--dir"] = "dir" },
 }
 
-local STATES = { "starting", "ready", "draining", "stopped" }
 local OVER = { draining = true, stopped = true }
 
 -- Seconds between two looks for a process that is not there.
@@ -49,16 +48,17 @@ local LOOK_AGAIN = 0.1
 local function check(values)
   if values[2] then return ("status takes one process, not also %q"):format(values[2]) end
   if not values.wait then return nil end
-  for _, state in ipairs(STATES) do
+  local states = require("moontide.states").NAMES
+  for _, state in ipairs(states) do
     if state == values.wait then return nil end
   end
-  return require("moontide.suggest").unknown("state", values.wait, STATES)
+  return require("moontide.suggest").unknown("state", values.wait, states)
 end
 
 local function print_status(message, as_json)
   local status = message.status or {}
   if as_json then return show.out(json.encode(status) .. "\n") end
-  show.out(text_of.line(require("moontide.console.status").text(status)))
+  show.out(text_of.line(require("moontide.console.status.screen").text(status)))
 end
 
 -- ---- one look -----------------------------------------------------------------------------------

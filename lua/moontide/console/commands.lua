@@ -88,13 +88,4 @@ function M.find(name)
   return by_name[name]
 end
 
---- All names, sorted.
----@return string[]
-function M.names()
-  local names = {}
-  for i, item in ipairs(M.list) do names[i] = item.name end
-  table.sort(names)
-  return names
-end
-
 return M

@@ -22,13 +22,9 @@ local M = {
 
 local handlers = M.handlers
 
---- A field of a request, of the type that it has to have. Raises a sentence for the client.
----@param request table
----@param name string
----@param kind string
----@param default any nil: it has to be there
----@return any
-function M.field(request, name, kind, default)
+-- A field of a request, of the type that it has to have; without a default it has to be there.
+-- Raises a sentence for the client.
+local function field(request, name, kind, default)
   local value = request[name]
   if value == nil and default ~= nil then return default end
   local is = math.type(value) == "integer" and kind == "integer" and kind or type(value)
@@ -39,8 +35,6 @@ function M.field(request, name, kind, default)
   end
   return value
 end
-
-local field = M.field
 
 function handlers.hello(session, _, reply)
   reply:send {
@@ -124,7 +118,7 @@ function handlers.status(_, request, reply)
   if wanted == nil then return answer(reply) end
   if not ORDER[wanted] then
     error(require("moontide.suggest").unknown("state", tostring(wanted),
-      { "starting", "ready", "draining", "stopped" }), 0)
+      require("moontide.states").NAMES), 0)
   end
   wait_for(wanted, field(request, "timeout", "number", 30), reply)
 end

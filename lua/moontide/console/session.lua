@@ -25,6 +25,9 @@ local write = core.log.write
 ---@field heard_at number when it last asked for something, or was answered
 ---@field ended boolean|nil the client sends no more
 ---@field render (fun(message: table): string|nil)|nil how it is told; nil: as JSON
+---@field leaving string|nil why it is closed once its client has read all
+---@field is_watched boolean|nil something waits for the client to read
+---@field closers table<table, fun()> what `on_close` was given
 ---@field closed string|nil why
 local Session = {}
 Session.__index = Session

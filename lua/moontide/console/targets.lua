@@ -116,8 +116,8 @@ end
 function M.ended(item)
   local text = item.outcome or "over"
   if not item.started_at or not item.ended_at then return text end
-  local seconds = math.floor((item.ended_at - item.started_at) * 1000 + 0.5) / 1000
-  return ("%s after %s"):format(text, require("moontide.duration").format(seconds))
+  return ("%s after %s"):format(text,
+    require("moontide.duration").rounded(item.ended_at - item.started_at))
 end
 
 return M

@@ -14,8 +14,8 @@ local M = {}
 ---@return table
 function M.status(...)
   require("moontide.console.inspect.arguments").none("status", ...)
-  local status = require "moontide.console.status"
-  return require("moontide.view").new(status.collect(), status.text)
+  return require("moontide.view").new(require("moontide.console.status").collect(),
+    require("moontide.console.status.screen").text)
 end
 
 return setmetatable(M, {

@@ -3,7 +3,7 @@ local core = require "moontide.core"
 
 local M = {}
 
-local STATES = { "starting", "ready", "draining", "stopped" }
+local STATES = require("moontide.states").NAMES
 
 -- Each phase that began, with how long it took or has been running.
 local function phase_durations(gauge, pipeline)
