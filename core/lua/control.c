@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../http/http.h"
-#include "lua.h"
+#include "http.h"
 
 /* The function for each kind of event; the addresses are the registry keys. */
 static const char accepted_key, line_key, over_key, closed_key;
@@ -70,8 +69,7 @@ static tide_control *room(lua_State *L) {
   tide_host *host = tide_lua_host(L);
   tide_control_handlers handlers = {host, on_accepted, on_line, on_over,
                                     on_closed};
-  if (host->http == NULL)
-    luaL_error(L, "the host is closed");
+  tide_lua_room(L); /* it is there as long as the host is on its loop */
   if (host->control == NULL &&
       tide_control_open(&host->control, host->loop, &handlers) != 0)
     luaL_error(L, "out of memory");
@@ -239,16 +237,11 @@ static int uid(lua_State *L) {
 /* ---- listening sockets -----------------------------------------------------
  */
 
-static tide_listener *check_listener(lua_State *L) {
-  luaL_checktype(L, 1, LUA_TLIGHTUSERDATA);
-  return lua_touserdata(L, 1);
-}
-
 /* control.lend(listener) -> { fd =, address =, inherited =, inode =, device = }
  * | nil: it has no socket to hand over */
 static int lend(lua_State *L) {
   tide_handover lent;
-  if (!tide_listener_lend(check_listener(L), &lent))
+  if (!tide_listener_lend(tide_lua_check_listener(L), &lent))
     return 0;
   lua_createtable(L, 0, 5);
   lua_pushinteger(L, lent.fd);
@@ -275,7 +268,7 @@ static lua_Integer integer_field(lua_State *L, int index, const char *name) {
  * has the socket now */
 static int adopt(lua_State *L) {
   static const char *const fits[] = {"exact", "address", "name", NULL};
-  tide_listener *listener = check_listener(L);
+  tide_listener *listener = tide_lua_check_listener(L);
   luaL_checktype(L, 2, LUA_TTABLE);
   tide_fit fit = (tide_fit)luaL_checkoption(L, 3, NULL, fits);
   lua_getfield(L, 2, "inherited");
@@ -291,14 +284,14 @@ static int adopt(lua_State *L) {
 
 /* control.hold(listener, hold) */
 static int hold(lua_State *L) {
-  tide_listener_hold(check_listener(L), lua_toboolean(L, 2));
+  tide_listener_hold(tide_lua_check_listener(L), lua_toboolean(L, 2));
   return 0;
 }
 
 /* control.disown(listener, disown): its unbind only lets go of it, or empties
  * it again */
 static int disown(lua_State *L) {
-  tide_listener_disown(check_listener(L), lua_toboolean(L, 2));
+  tide_listener_disown(tide_lua_check_listener(L), lua_toboolean(L, 2));
   return 0;
 }
 

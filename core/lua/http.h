@@ -60,6 +60,9 @@ static inline void tide_lua_come_out(lua_State *L, lua_State *before) {
 
 /* The room of the function's host; raises when it is closed. */
 tide_http *tide_lua_room(lua_State *L);
+/* The listener at 1, if it is one of that room's: one that a script has kept
+ * may be of a host that has gone. */
+tide_listener *tide_lua_check_listener(lua_State *L);
 /* Sets a field of the table on the top of the stack. */
 void tide_lua_set_count(lua_State *L, const char *name, uint64_t value);
 

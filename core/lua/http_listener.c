@@ -6,8 +6,7 @@
 
 #include "http.h"
 
-/* One that a script has kept may be of a host that has gone. */
-static tide_listener *check_listener(lua_State *L) {
+tide_listener *tide_lua_check_listener(lua_State *L) {
   const tide_http *http = tide_lua_room(L);
   tide_listener *listener = lua_touserdata(L, 1);
   luaL_argcheck(L, tide_http_has_listener(http, listener), 1,
@@ -131,7 +130,8 @@ static int add(lua_State *L) {
 /* http.configure(listener, settings): limits, timeouts and what else may be
  * known only when the configuration is sealed; before it is bound. */
 static int configure(lua_State *L) {
-  tide_listener_options *options = tide_listener_configure(check_listener(L));
+  tide_listener_options *options =
+      tide_listener_configure(tide_lua_check_listener(L));
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_remove(L, 1);
   opt_int(L, "fd", &options->fd);
@@ -179,7 +179,7 @@ static void note_route(tide_host *host, const tide_route *made) {
  * -> true | nil, message; `watch` is 1, 0 or -1: see core/http/route.h */
 static int route(lua_State *L) {
   char error[512];
-  tide_listener *listener = check_listener(L);
+  tide_listener *listener = tide_lua_check_listener(L);
   const char *name = luaL_checkstring(L, 2);
   int method = method_number(name);
   if (method < 0) {
@@ -222,19 +222,21 @@ static int told(lua_State *L, int code, const char *error) {
 /* http.bind(listener), http.listen(listener) -> true | nil, message */
 static int bind_one(lua_State *L) {
   char error[512];
-  return told(L, tide_listener_bind(check_listener(L), error, sizeof error),
-              error);
+  return told(
+      L, tide_listener_bind(tide_lua_check_listener(L), error, sizeof error),
+      error);
 }
 
 static int listen_one(lua_State *L) {
   char error[512];
-  return told(L, tide_listener_listen(check_listener(L), error, sizeof error),
-              error);
+  return told(
+      L, tide_listener_listen(tide_lua_check_listener(L), error, sizeof error),
+      error);
 }
 
 /* Calls into the room that may call back at once. */
 static int inside(lua_State *L, void (*fn)(tide_listener *listener)) {
-  tide_listener *listener = check_listener(L);
+  tide_listener *listener = tide_lua_check_listener(L);
   lua_State *before = tide_lua_go_in(L);
   fn(listener);
   tide_lua_come_out(L, before);
@@ -251,7 +253,7 @@ static int drain(lua_State *L) {
 
 /* http.force(listener, why) -> how many requests */
 static int force(lua_State *L) {
-  tide_listener *listener = check_listener(L);
+  tide_listener *listener = tide_lua_check_listener(L);
   const char *why = luaL_checkstring(L, 2);
   lua_State *before = tide_lua_go_in(L);
   int hit = tide_listener_force(listener, why);
@@ -262,7 +264,7 @@ static int force(lua_State *L) {
 
 /* http.reset(listener): RST for what a force has left -> how many */
 static int reset(lua_State *L) {
-  tide_listener *listener = check_listener(L);
+  tide_listener *listener = tide_lua_check_listener(L);
   lua_State *before = tide_lua_go_in(L);
   int hit = tide_listener_reset(listener);
   tide_lua_come_out(L, before);
@@ -280,7 +282,7 @@ static int shut(lua_State *L) {
 /* http.counts(listener) -> busy connections, requests in flight */
 static int counts(lua_State *L) {
   uint64_t busy, in_flight;
-  tide_listener_counts(check_listener(L), &busy, &in_flight);
+  tide_listener_counts(tide_lua_check_listener(L), &busy, &in_flight);
   lua_pushinteger(L, (lua_Integer)busy);
   lua_pushinteger(L, (lua_Integer)in_flight);
   return 2;
@@ -289,7 +291,7 @@ static int counts(lua_State *L) {
 /* http.quiet(listener, seconds): no connection waits for a first byte, and none
  * has come for so long */
 static int quiet(lua_State *L) {
-  const tide_listener *listener = check_listener(L);
+  const tide_listener *listener = tide_lua_check_listener(L);
   double since = luaL_checknumber(L, 2);
   lua_pushboolean(
       L, tide_listener_quiet(listener, (uint64_t)(since * (double)TIDE_SEC)));
@@ -299,7 +301,7 @@ static int quiet(lua_State *L) {
 /* http.report(listener) -> what its drain came to; nil: none has begun */
 static int report(lua_State *L) {
   tide_drain_report r;
-  tide_listener_report(check_listener(L), &r);
+  tide_listener_report(tide_lua_check_listener(L), &r);
   if (!r.draining)
     return 0;
   lua_createtable(L, 0, 6);
@@ -327,7 +329,7 @@ static int report(lua_State *L) {
 
 /* http.address(listener) -> "127.0.0.1:8080", port */
 static int address(lua_State *L) {
-  tide_listener *listener = check_listener(L);
+  tide_listener *listener = tide_lua_check_listener(L);
   lua_pushstring(L, tide_listener_address(listener));
   lua_pushinteger(L, tide_listener_port(listener));
   return 2;

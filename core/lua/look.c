@@ -40,11 +40,10 @@ static void push_view(void *arg, const tide_conn_view *view) {
 /* conns(listener, most) -> connections, how many there are */
 static int conns(lua_State *L) {
   size_t most = (size_t)luaL_checkinteger(L, 2);
+  const tide_listener *listener = tide_lua_check_listener(L);
   size_t count;
-  tide_lua_room(L);
-  luaL_checktype(L, 1, LUA_TLIGHTUSERDATA);
   lua_newtable(L);
-  count = tide_listener_look(lua_touserdata(L, 1), most, push_view, L);
+  count = tide_listener_look(listener, most, push_view, L);
   lua_pushinteger(L, (lua_Integer)count);
   return 2;
 }

@@ -167,7 +167,12 @@ static const char WALK[] =
     "local ok, why = coroutine.resume(waits)\n"
     "assert(not ok and why:find 'the host has ended', why)\n"
     "ok, why = pcall(kept.state)\n"
-    "assert(not ok and why:find 'the host has ended', why)\n";
+    "assert(not ok and why:find 'the host has ended', why)\n"
+    "for _, f in ipairs { control.lend, control.hold, control.disown, "
+    "look.conns } do\n"
+    "  ok, why = pcall(f, listener.listener, 1)\n"
+    "  assert(not ok and why:find 'the host has ended', why)\n"
+    "end\n";
 
 static void what_a_state_keeps_of_a_host_that_has_gone(void **state) {
   lua_State *L = own_state();
@@ -176,6 +181,9 @@ static void what_a_state_keeps_of_a_host_that_has_gone(void **state) {
   load(host, PLAIN "kept = tide\n"
                    "listener = tide.http.listen { port = 0 }\n"
                    "listener:get('/', function() return 'x' end)\n"
+                   "assert(type(listener.listener) == 'userdata')\n"
+                   "control = require 'moontide.core.control'\n"
+                   "look = require 'moontide.core.look'\n"
                    "waits = coroutine.create(function() tide.sleep(1) end)\n"
                    "tide.check('c', function() return true end)\n"
                    "tide.spawn(function()\n"
@@ -186,7 +194,8 @@ static void what_a_state_keeps_of_a_host_that_has_gone(void **state) {
   step_until(host, TIDE_READY);
   tide_free(host); /* with a task that sleeps */
   run_lua(L, WALK);
-  run_lua(L, "kept, listener, objects, waits = nil collectgarbage() "
+  run_lua(L, "kept, listener, objects, waits, control, look = nil "
+             "collectgarbage() "
              "collectgarbage()");
   lua_close(L);
 }
