@@ -18,8 +18,16 @@
 
 #include "owner.h"
 
+#define TIDE_US ((uint64_t)1000)
 #define TIDE_MS ((uint64_t)1000000)
 #define TIDE_SEC ((uint64_t)1000000000)
+
+/* So many units in ns; what no sum could hold is so long that nobody sees its
+ * end. */
+static inline uint64_t tide_clock_ns(int64_t amount, uint64_t unit) {
+  const uint64_t longest = UINT64_MAX / 4;
+  return (uint64_t)amount > longest / unit ? longest : (uint64_t)amount * unit;
+}
 
 typedef struct tide_deadline tide_deadline;
 typedef void (*tide_deadline_fn)(tide_deadline *deadline);

@@ -70,7 +70,7 @@ static int set_step_end(tide_host *host, int64_t timeout_ms) {
   uint64_t now = tide_clock_now(&host->clock);
   host->step_end.fn = on_step_end;
   return tide_deadline_set(&host->clock, &host->step_end,
-                           now + (uint64_t)timeout_ms * TIDE_MS);
+                           now + tide_clock_ns(timeout_ms, TIDE_MS));
 }
 
 int tide_step(tide_host *host, int64_t timeout_ms) {
@@ -94,7 +94,7 @@ static int tick(tide_host *host, uint64_t end) {
   int rc;
   host->tick_end = end;
   do {
-    tide_lua_set_budget(host, now < end ? (int64_t)((end - now) / 1000) : 0);
+    tide_lua_set_budget(host, now < end ? (int64_t)((end - now) / TIDE_US) : 0);
     tide_host__turn(host, false);
     rc = standing(host);
     now = tide_clock_mono();
@@ -112,7 +112,7 @@ int tide_tick(tide_host *host, int64_t budget_us) {
     return TIDE_IS_STOPPED;
   if (budget_us < 0)
     budget_us = 0;
-  return tick(host, tide_clock_mono() + (uint64_t)budget_us * 1000);
+  return tick(host, tide_clock_mono() + tide_clock_ns(budget_us, TIDE_US));
 }
 
 int tide_fd(const tide_host *host) {

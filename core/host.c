@@ -100,9 +100,10 @@ int tide_host__watch(tide_host *host) {
       return rc;
   }
   options.interrupt = host->interrupt;
-  options.shutdown_total = host->shutdown_timeout_ms >= 0
-                               ? (uint64_t)host->shutdown_timeout_ms * TIDE_MS
-                               : SHUTDOWN_TOTAL_DEFAULT;
+  options.shutdown_total =
+      host->shutdown_timeout_ms >= 0
+          ? tide_clock_ns(host->shutdown_timeout_ms, TIDE_MS)
+          : SHUTDOWN_TOTAL_DEFAULT;
   if (!(host->flags & TIDE_EXIT))
     options.on_overrun = on_overrun;
   options.line = (host->flags & TIDE_CONSOLE) != 0;

@@ -87,8 +87,8 @@ static void on_done(tide_host *host, void *arg, int status) {
   tide_token *token = arg;
   tide_embed_call call = {.host = host, .spec = token};
   if (status == 0 && tide_embed__protected(&call, done) != 0)
-    tide_log_write(host->log, TIDE_LOG_ERROR, "host", host->last_error, NULL,
-                   0);
+    tide_log_write(host->log, TIDE_LOG_ERROR, "host", tide_last_error(host),
+                   NULL, 0);
   let_go(token);
 }
 

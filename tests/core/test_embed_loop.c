@@ -1,5 +1,6 @@
 /* A program turns the host's loop itself: by steps, by ticks with a budget, or
  * through its own epoll. */
+#include <lua.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -26,6 +27,28 @@ static void a_step_waits_no_longer_than_it_is_told(void **state) {
   assert_int_equal(tide_step(host, 50), TIDE_IS_IDLE);
   assert_true(now() - began >= 0.045);
   assert_true(now() - began < 5);
+  stop(host);
+}
+
+/* Who gives the greatest number there is means "until something happens". */
+static void no_bound_is_too_far_away(void **state) {
+  tide_host *host = started(PLAIN "tide.spawn(function()\n"
+                                  "  for i = 1, 3000 do tide.sleep(0) end\n"
+                                  "  turned = true\n"
+                                  "  tide.sleep(0.05)\n"
+                                  "  slept = true\n"
+                                  "end)\n");
+  double before = now();
+  (void)state;
+  step_until(host, TIDE_READY);
+  assert_int_equal(tide_tick(host, INT64_MAX), TIDE_IS_IDLE);
+  lua_getglobal(tide_lua(host), "turned");
+  assert_true(lua_toboolean(tide_lua(host), -1));
+  for (int i = 0; i < 10 && now() < before + 0.04; i++)
+    assert_true(tide_step(host, INT64_MAX) >= 0);
+  assert_true(now() >= before + 0.04); /* ten steps that wait for nothing
+                                          would take no time */
+  lua_pop(tide_lua(host), 1);
   stop(host);
 }
 
@@ -183,6 +206,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(steps_reach_ready_and_the_end),
       cmocka_unit_test(a_step_waits_no_longer_than_it_is_told),
+      cmocka_unit_test(no_bound_is_too_far_away),
       cmocka_unit_test(ticks_give_the_loop_back_in_time),
       cmocka_unit_test(an_idle_tick_returns_at_once),
       cmocka_unit_test(a_foreign_epoll_drives_it),
