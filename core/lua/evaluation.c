@@ -198,6 +198,7 @@ static bool may_pause(tide_sched *s, lua_State *L) {
  * turn is over. */
 static void pause_it(lua_State *L, tide_sched *s, tide_task *t) {
   set_hook(L, s->evaluating.period);
+  t->paused = L;
   t->state = TASK_TURN;
   s->evaluating.pausing = true;
   s->left = 1;
@@ -245,6 +246,8 @@ static void look(lua_State *L, tide_sched *s, tide_task *t, bool may_yield) {
   double now = tide_sched_time(s);
   double held = now - s->evaluating.began;
   bool pausable = can_pause(s, L, t);
+  bool resumed = s->evaluating.resumed;
+  s->evaluating.resumed = false;
   adapt(s, lua_gethookcount(L), now);
   if (!t->cancelled && t->deadline != 0 && t->deadline <= now)
     tell_late(L, s, t, 0);
@@ -254,6 +257,8 @@ static void look(lua_State *L, tide_sched *s, tide_task *t, bool may_yield) {
     end_it(L, s, t, now);
   if (!pausable)
     wait_for_return(L, s);
+  else if (resumed) /* it has had its pause */
+    set_hook(L, s->evaluating.period);
   else if (!may_yield)
     set_hook(L, 1);
   else if (may_pause(s, L))
@@ -306,13 +311,27 @@ static uint64_t longest_slice(const tide_sched *s) {
   return budget > SHORT_SLICE ? budget : SHORT_SLICE;
 }
 
-double tide_evaluation_slice(tide_sched *s, const tide_task *t) {
+/* It goes on. What has met its end in a pause must not get as far as a call
+ * into C that takes long: the hook comes with its first instruction. */
+static bool look_at_once(tide_task *t, double now) {
+  lua_State *paused = t->paused;
+  t->paused = NULL;
+  if (paused == NULL ||
+      (t->cancelled ? t->told && !t->killed
+                    : t->deadline == 0 || t->deadline > now))
+    return false;
+  set_hook(paused, 1);
+  return true;
+}
+
+double tide_evaluation_slice(tide_sched *s, tide_task *t) {
   double now = tide_sched_time(s);
   uint64_t mono = tide_clock_mono();
   s->evaluating.began = s->evaluating.looked = now;
   s->evaluating.patient_from = 0;
   s->evaluating.spared = 0;
   s->evaluating.relay = NULL;
+  s->evaluating.resumed = look_at_once(t, now);
   tide_interrupt_hasten(s->host->interrupt, hook, mono,
                         mono + longest_slice(s));
   if (t->cancelled)
@@ -334,6 +353,11 @@ bool tide_evaluation_is_paused(lua_State *co) {
   return paused;
 }
 
+void tide_evaluation_enter(const tide_sched *s, lua_State *co) {
+  if (s->current != NULL && s->current->evaluation && lua_gethook(co) == NULL)
+    set_hook(co, s->evaluating.period); /* made before, or elsewhere */
+}
+
 int tide_evaluation_run(tide_sched *s, lua_State *L, lua_State *co, int nargs,
                         bool again) {
   struct tide_relay relay = {s->evaluating.relay, L, co};
@@ -345,8 +369,7 @@ int tide_evaluation_run(tide_sched *s, lua_State *L, lua_State *co, int nargs,
   }
   if (s->current == NULL || !s->current->evaluation)
     return tide_tracked_run(s->host->interrupt, L, co, nargs);
-  if (lua_gethook(co) == NULL) /* made before, or elsewhere */
-    set_hook(co, s->evaluating.period);
+  tide_evaluation_enter(s, co);
   s->evaluating.relay = &relay;
   results = tide_tracked_run(s->host->interrupt, L, co, nargs);
   s->evaluating.relay = relay.outer;

@@ -33,7 +33,7 @@ struct tide_relay {
 void tide_evaluation_begin(tide_sched *s, tide_task *t);
 void tide_evaluation_end(tide_sched *s, tide_task *t);
 /* A slice begins: until when it may last before the interrupt breaks it off. */
-double tide_evaluation_slice(tide_sched *s, const tide_task *t);
+double tide_evaluation_slice(tide_sched *s, tide_task *t);
 
 /* ---- for the tracked functions ---- */
 
@@ -42,6 +42,9 @@ static inline tide_sched *tide_evaluating(const tide_host *host) {
   tide_sched *s = host != NULL ? host->sched : NULL;
   return s != NULL && s->evaluating.live > 0 ? s : NULL;
 }
+
+/* A coroutine is about to run: where an evaluation runs it, it has the hook. */
+void tide_evaluation_enter(const tide_sched *s, lua_State *co);
 
 #define TIDE_PAUSED (-2)
 

@@ -56,6 +56,7 @@ typedef struct tide_task {
   struct tide_task *older;  /* in the scope */
   struct tide_task *newer;
   lua_State *co;      /* NULL but from its first slice to its last */
+  lua_State *paused;  /* where the hook of evaluation.h has; NULL: not */
   const void *source; /* TASK_WAITS: what it waits for, to compare */
   double deadline;    /* seconds of the clock; 0: none */
   double allowed;     /* the seconds it was given; 0: see deadline */
@@ -161,6 +162,7 @@ typedef struct tide_sched {
     int late_fn;           /* in the registry: who cancels one that is late */
     int spared;            /* instructions of the library's in a row */
     bool pausing;          /* the running one is on its way to the pump */
+    bool resumed;          /* it goes on behind a pause, not looked at yet */
     double began;          /* its slice */
     double looked;         /* the hook, or that */
     int period;            /* instructions until its next look */

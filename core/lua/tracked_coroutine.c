@@ -106,10 +106,13 @@ void tide_tracked_check_closable(lua_State *L, lua_State *co) {
 }
 
 /* `<close>` variables run in here, so it is a frame like a resume. */
-static int close_coroutine(tide_interrupt *interrupt, lua_State *L,
-                           lua_State *co) {
+static int close_coroutine(tide_host *host, lua_State *L, lua_State *co) {
+  tide_interrupt *interrupt = host != NULL ? host->interrupt : NULL;
+  tide_sched *s = tide_evaluating(host);
   tide_frame frame;
   int status;
+  if (s != NULL)
+    tide_evaluation_enter(s, co);
   tide_frame_push(interrupt, &frame, co);
   status = tide_tracked_reset(L, co);
   tide_frame_pop(interrupt, &frame);
@@ -119,7 +122,7 @@ static int close_coroutine(tide_interrupt *interrupt, lua_State *L,
 int tide_tracked_close(lua_State *L) {
   lua_State *co = check_coroutine(L);
   tide_tracked_check_closable(L, co);
-  if (close_coroutine(tide_guard_interrupt(L), L, co) == LUA_OK) {
+  if (close_coroutine(tide_guard_host(L), L, co) == LUA_OK) {
     lua_pushboolean(L, 1);
     return 1;
   }
@@ -187,7 +190,7 @@ static int wrap_end(lua_State *L, lua_State *co, int results) {
     return results;
   status = lua_status(co);
   if (status != LUA_OK && status != LUA_YIELD) {
-    close_coroutine(tide_guard_interrupt(L), L, co);
+    close_coroutine(tide_guard_host(L), L, co);
     lua_xmove(co, L, 1); /* the error, maybe another one by now */
   }
   if (lua_type(L, -1) == LUA_TSTRING && !is_out_of_memory(L)) {

@@ -31,12 +31,18 @@ describe("os.exit at the console", function()
     ["in a pcall"] = "pcall(os.exit, 3) print 'went on'",
     ["by a function kept from before"] = "leave(3) print 'went on'",
     ["in a coroutine"] = "coroutine.wrap(function() os.exit(3) print 'went on' end)()",
+    ["where nothing can be parked"] = "table.sort({ 1, 2 }, function() os.exit(3) end) print 'went on'",
+    ["in a coroutine of a spawned task"] = [[
+      tide.spawn(function() coroutine.wrap(function() os.exit(3) print 'went on' end)() end)
+    ]],
     ["in a spawned task"] = "tide.spawn(function() os.exit(3) print 'went on' end):join()",
   } do
     it(name .. " asks for a drain with that code", function()
       start()
       local reply = client:eval(source)
       assert.equal("ok", reply.status)
+      assert.is_nil(reply.error)
+      assert.is_nil(reply.err)
       assert.matches("os.exit%(3%) at the console: the process drains", reply.out)
       assert.is_nil(reply.out:find "went on")
       local code, signal = app:wait()

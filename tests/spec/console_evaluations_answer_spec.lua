@@ -59,6 +59,24 @@ describe("an evaluation", function()
     assert.equal("string", type(reply.error.message))
   end)
 
+  async.it("answers with any value that a task raises which nobody awaits", function()
+    local reply = session:eval "tide.spawn(function() error { code = 7 } end)"
+    assert.matches("uncaught error in task %d+: { code = 7 }", reply.err.text)
+    reply = session:eval [[
+      tide.spawn(function()
+        error(setmetatable({}, { __tostring = function() while true do end end }))
+      end)
+    ]]
+    assert.matches("__tostring took too long", reply.err.text)
+  end)
+
+  async.it("answers once where something else than its hook has interrupted it", function()
+    local reply = session:eval "error(require('moontide.core').coroutine.interrupted)"
+    assert.equal("error done", reply.kinds)
+    assert.equal("cancelled", reply.status)
+    assert.matches("interrupted", reply.error.message)
+  end)
+
   async.it("answers also when no stack is left to describe it on", function()
     local reply = session:eval "local function f() return f() + 1 end return f()"
     assert.equal("error", reply.status)
@@ -85,6 +103,15 @@ describe("an evaluation", function()
     local reply = session:eval "for i = 1,"
     assert.equal("need_more done", reply.kinds)
     assert.equal("incomplete", reply.status)
+  end)
+
+  async.it("does not ask for more of a text that ends with its line", function()
+    local reply = session:eval "x = 'abc"
+    assert.equal("error", reply.status)
+    assert.matches("unfinished string near ''abc'", reply.error.message)
+    for _, source in ipairs { "x = 'abc\\", "x = 'abc\\z", "x = [[abc", "--[[ abc" } do
+      assert.equal("incomplete", session:eval(source).status, source)
+    end
   end)
 
   async.it("may await and spawn, and is done when all is", function()

@@ -90,6 +90,27 @@ describe("an evaluation that is interrupted", function()
     is_clean()
   end)
 
+  async.it("makes no further call into C once it is interrupted", function()
+    local calls, further = 0, 0
+    _G.call = function()
+      calls = calls + 1
+      string.find(("x"):rep(250), "(x*)(x*)y") -- some 10 ms and more
+    end
+    for _ = 1, 5 do
+      local id = start "while true do call() end"
+      local before = calls
+      while calls < before + 3 do task.sleep(0) end
+      local at = calls
+      local _, reply = interrupt(id)
+      assert.equal("cancelled", reply.status)
+      further = further + calls - at
+    end
+    _G.call = nil
+    -- A pause right in front of the call, of which there are few, is followed by one more.
+    assert.is_true(further < 5, further)
+    is_clean()
+  end)
+
   async.it("is killed by the second interrupt where it catches the first", function()
     local id = start "while true do pcall(function() while true do end end) end"
     task.sleep(0.01)
@@ -174,8 +195,18 @@ describe("an evaluation that is interrupted", function()
 end)
 
 describe("an evaluation at its deadline", function()
-  before_each(function() session = evaluations.session() end)
-  after_each(function() session:close() end)
+  before_each(function()
+    session = evaluations.session()
+    _G.made_before = coroutine.create(function()
+      local _ <close> = setmetatable({}, { __close = function() while true do end end })
+      coroutine.yield()
+    end)
+    coroutine.resume(_G.made_before)
+  end)
+  after_each(function()
+    session:close()
+    _G.made_before = nil
+  end)
 
   for name, source in pairs {
     ["that spins"] = "while true do end",
@@ -186,6 +217,7 @@ describe("an evaluation at its deadline", function()
     ["that sorts"] = "table.sort({ 1, 2, 3 }, function() while true do end end)",
     ["in C that calls C"] = "while true do ('a'):rep(1e6):gsub('.', string.upper) end",
     ["that catches"] = "while true do pcall(function() while true do end end) end",
+    ["that closes a coroutine of another's"] = "coroutine.close(made_before)",
     ["in a shield"] = "tide.shield('1m', function() while true do end end)",
     ["that awaits in a shield"] = "tide.shield('1m', tide.sleep, 60)",
   } do

@@ -6,10 +6,11 @@ local environment = require "moontide.console.environment"
 local errors = require "moontide.task.errors"
 local exit = require "moontide.exit"
 local printer = require "moontide.lazy" "moontide.console.printer"
-local record = require "moontide.pipeline.record"
 local traceback = require "moontide.task.traceback"
 
 local M = {}
+
+local INTERRUPTED = core.coroutine.interrupted
 
 --- Bytes of an error's message.
 local LIMIT = 64 * 1024
@@ -33,8 +34,9 @@ local function with_stack(message, text)
   return ("%s\nstack traceback:\n%s"):format(message, table.concat(lines, "\n"))
 end
 
--- A message of the script's may have any length; a line of the protocol has not.
-local function bounded(message)
+-- An error may be any value, and have any length; a line of the protocol has not.
+local function text_of(err)
+  local message = type(err) == "string" and err or printer.text(err)
   if #message <= LIMIT then return message end
   return ("%s... (%d bytes)"):format(message:sub(1, LIMIT), #message)
 end
@@ -55,7 +57,7 @@ end
 ---@param evaluation moontide.console.Evaluation
 ---@param err any
 function M.error(evaluation, err)
-  local message = bounded(type(err) == "string" and err or printer.text(err))
+  local message = text_of(err)
   evaluation.answered = true
   evaluation.reply:error {
     message = message, traceback = with_stack(message, evaluation.stack or ""),
@@ -66,11 +68,12 @@ end
 ---@param evaluation moontide.console.Evaluation
 ---@param t moontide.Task
 function M.uncaught(evaluation, t)
+  if exit.is_exit(t.error) then return end
   if t.outcome == "timed_out" and t.deadline == evaluation.task.deadline then
     evaluation.late = t -- it was only the first to be told
     return
   end
-  local text = ("uncaught error in %s: %s"):format(t.name, bounded(record.text(t.error)))
+  local text = ("uncaught error in %s: %s"):format(t.name, text_of(t.error))
   evaluation.reply:send { type = "err", text = with_stack(text, t.stack or "") .. "\n" }
 end
 
@@ -79,10 +82,25 @@ local STATUS = {
   abandoned = "cancelled",
 }
 
--- What an interrupt from outside of Lua was: the deadline's, or a person's.
+--- Whether an error ends the evaluation rather than being of it: its end says so, and why.
+---@param err any
+---@return boolean
+function M.is_end(err)
+  return err == INTERRUPTED or errors.is_cancelled(err) or exit.is_exit(err)
+end
+
+-- Why an evaluation was interrupted where its hook did not come: a person's wish, if nothing else.
+local function reason_of(t)
+  if t.cancelled then return t.cancelled end
+  if t.deadline and t.deadline <= core.clock.now() then
+    return errors.timeout(t.opts.limit, t.allowed)
+  end
+  return t.error
+end
+
 local function status_of(evaluation, t, outcome)
   if outcome == "interrupted" then
-    return t.deadline and t.deadline <= core.clock.now() and "timeout" or "cancelled"
+    return reason_of(t).kind == "timeout" and "timeout" or "cancelled"
   elseif outcome == "ok" and evaluation.late then
     return "timeout"
   elseif outcome == "abandoned" and t.cancelled.kind == "timeout" then
@@ -100,11 +118,9 @@ function M.ended(evaluation, t, outcome)
   local err = cause.error or cause.cancelled
   if exit.is_exit(err) then return evaluation.reply:done "ok" end
   local status = status_of(evaluation, t, outcome)
-  if outcome == "interrupted" and status == "timeout" then
-    err = errors.timeout(t.opts.limit, t.allowed)
-  end
+  if outcome == "interrupted" then err = reason_of(t) end
   if status ~= "ok" and (status ~= "error" or not evaluation.answered) then
-    local message = bounded(record.text(err))
+    local message = text_of(err)
     evaluation.reply:error {
       message = message, traceback = with_stack(message, evaluation.stack or cause.stack or ""),
     }

@@ -56,7 +56,7 @@ local function body(evaluation, chunk)
   end
   local err = packed[2]
   environment.keep_error(evaluation.session:environment(), err)
-  if not task.is_cancelled(err) then answer.error(evaluation, err) end
+  if not answer.is_end(err) then answer.error(evaluation, err) end
   error(err, 0)
 end
 

@@ -30,10 +30,12 @@ end
 ---@return moontide.console.Unread|nil
 function M.read(source, env)
   local name = chunk_name(source)
-  local fn, as_expression = load("return " .. source, name, "t", env)
+  -- More input would come behind the end of this line: a text that ends there stays unfinished.
+  local line = source .. "\n"
+  local fn, as_expression = load("return " .. line, name, "t", env)
   if fn then return fn end
   local as_statement
-  fn, as_statement = load(source, name, "t", env)
+  fn, as_statement = load(line, name, "t", env)
   if fn then return fn end
   return nil, {
     message = is_at_first(as_statement, source) and as_expression or as_statement,
