@@ -316,9 +316,8 @@ static uint64_t longest_slice(const tide_sched *s) {
 static bool look_at_once(tide_task *t, double now) {
   lua_State *paused = t->paused;
   t->paused = NULL;
-  if (paused == NULL ||
-      (t->cancelled ? t->told && !t->killed
-                    : t->deadline == 0 || t->deadline > now))
+  if (paused == NULL || (t->cancelled ? t->told && !t->killed
+                                      : t->deadline == 0 || t->deadline > now))
     return false;
   set_hook(paused, 1);
   return true;

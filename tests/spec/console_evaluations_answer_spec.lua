@@ -115,11 +115,17 @@ describe("an evaluation", function()
   end)
 
   async.it("may await and spawn, and is done when all is", function()
-    local reply = session:eval [[
-      tide.spawn(function() tide.sleep(0.02) print "behind" end)
+    _G.gate = task.event "gate"
+    local id = session:ask { type = "eval", source = [[
+      tide.spawn(function() gate:wait() print "behind" end)
       tide.sleep(0.001)
       return "value"
-    ]]
+    ]] }
+    while not session:reply(id).value do task.sleep(0.001) end
+    assert.is_nil(session:status(id))
+    _G.gate:set()
+    _G.gate = nil
+    local reply = session:finish(id)
     assert.equal("value out done", reply.kinds)
     assert.same({ "ok", "behind\n" }, { reply.status, reply.out })
   end)
@@ -137,11 +143,16 @@ describe("an evaluation", function()
     local seconds = t.deadline - core.clock.now()
     assert.is_true(seconds > 25 and seconds <= 30, seconds)
     assert.equal("eval tide.event('gate'):wait() ", t.name)
-    session:ask { type = "eval", source = "return\n\t'" .. ("x"):rep(90) .. "'" }
     while t.state ~= "waiting" do task.sleep(0) end
     assert.equal("event gate", t.waiting_on)
     t:cancel()
     session:finish(id)
+  end)
+
+  async.it("has a name of one line", function()
+    local source = "return\n\trequire('moontide.task').current().name"
+    local start = source:gsub("%s+", " "):sub(1, 37)
+    assert.equal(('"eval %s..."'):format(start), session:eval(source).text)
   end)
 
   async.it("refuses a timeout that is none", function()

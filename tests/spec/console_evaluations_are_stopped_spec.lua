@@ -9,9 +9,10 @@ local task = require "moontide.task"
 
 core.host.watch()
 
--- The steps take effect with the next look of the hook; the bound is for a machine that does other
+-- The steps take effect with the next look of the hook; the bounds are for a machine that does other
 -- things at the same time. What is not stopped runs for ever.
 local PROMPT = 2.0
+local TURNS = 200
 
 local session
 
@@ -23,15 +24,24 @@ local function start(source, fields)
   return id
 end
 
+-- Waits until it is done, or has had its time: on a machine that does other things at the same time
+-- that is not to be measured by a clock alone. In each turn here it has one, too.
+local function give_time(id)
+  task.sleep(0.05)
+  for _ = 1, TURNS do
+    if session:status(id) then return end
+    task.sleep(0)
+  end
+end
+
 -- Interrupts, again and again, until it is done; returns how often, and the reply.
 local function interrupt(id)
-  local began = core.clock.now()
   local times = 0
   while not session:status(id) do
     session:ask { type = "interrupt", of = id }
     times = times + 1
-    task.sleep(0.05)
-    assert.is_true(core.clock.now() - began < PROMPT, "not stopped by " .. times)
+    give_time(id)
+    assert.is_true(times < 10, "not stopped by ten interrupts")
   end
   return times, session:reply(id)
 end
