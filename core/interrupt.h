@@ -103,6 +103,8 @@ tide_frame *tide_interrupt_hooked(tide_interrupt *interrupt, lua_State *L);
  * for later and puts the raising hook back. [loop] */
 void tide_interrupt_rehook(tide_frame *frame);
 
+/* Whether lua_getinfo "S" tells of a function of the embedded library. */
+bool tide_interrupt_is_library(const lua_Debug *ar);
 /* For a hook: whether the innermost Lua function is of the embedded library.
  * [loop] */
 bool tide_interrupt_in_library(lua_State *L, lua_Debug *ar);

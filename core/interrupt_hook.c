@@ -187,12 +187,16 @@ tide_interrupt *tide_interrupt__of(lua_State *L) {
   return interrupt;
 }
 
+bool tide_interrupt_is_library(const lua_Debug *ar) {
+  return strncmp(ar->source, "@moontide/", 10) == 0;
+}
+
 bool tide_interrupt_in_library(lua_State *L, lua_Debug *ar) {
   int level = 0;
   do {
     lua_getinfo(L, "S", ar);
     if (*ar->what != 'C')
-      return strncmp(ar->source, "@moontide/", 10) == 0;
+      return tide_interrupt_is_library(ar);
   } while (++level < 10 && lua_getstack(L, level, ar));
   return false;
 }

@@ -161,18 +161,24 @@ static bool can_pause(const tide_sched *s, lua_State *L, const tide_task *t) {
 }
 
 /* Whether all that runs, as far as one can see, was typed or loaded from a
- * text, and nothing of the application's, which comes from files. */
+ * text, and nothing of the application's, which comes from files. Where the
+ * library calls what was typed (in a shield, with a timeout) that may await, so
+ * a pause is nothing new there. */
 static bool is_typed(lua_State *L) {
   lua_Debug ar;
+  bool typed = false;
   int level;
   for (level = 0; level < LEVELS && lua_getstack(L, level, &ar); level++) {
     lua_getinfo(L, "S", &ar);
     if (*ar.what == 'C')
       continue;
+    if (typed && tide_interrupt_is_library(&ar))
+      continue;
     if (*ar.source == '@')
       return false;
     if (*ar.what == 'm')
       return true; /* below is only what has called it */
+    typed = true;
   }
   return true;
 }

@@ -74,6 +74,13 @@ describe("an evaluation", function()
       assert(coroutine.status(co) == "dead")
       return whole
     ]],
+    ["in a shield, with a timeout, in a scope"] = [[
+      local n = 0
+      tide.shield(20, tide.timeout, 20, tide.scope, function()
+        for i = 1, 3e6 do n = n + 1 end
+      end)
+      return n
+    ]],
     ["in coroutines in coroutines"] = [[
       local function nest(depth)
         if depth > 0 then return coroutine.wrap(function() return nest(depth - 1) end)() end
