@@ -5,11 +5,15 @@
  * it needs. The host is made first, so that a signal that comes while the
  * arguments are read is already its own.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <lauxlib.h>
 #include <lua.h>
 #include <moontide.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "init.h"
@@ -75,6 +79,22 @@ static void open_streams(void) {
       break; /* nothing to be had */
 }
 
+/* The code of a command whose output may have been lost: to a full disk it is
+ * an error. A reader that has gone away has seen what it wanted. */
+static int end_output(int code) {
+  bool failed = fflush(stdout) != 0;
+  int error = failed ? errno : 0;
+  struct pollfd output = {.fd = STDOUT_FILENO};
+
+  if (!failed && !ferror(stdout))
+    return code;
+  if (error == EPIPE || (poll(&output, 1, 0) == 1 && output.revents & POLLERR))
+    return code;
+  fprintf(stderr, "moontide: cannot write to standard output%s%s\n",
+          error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+  return code != 0 ? code : 1;
+}
+
 int main(int argc, char **argv) {
   tide_host *host;
   tide_options options;
@@ -96,9 +116,12 @@ int main(int argc, char **argv) {
     return 1;
   }
   rc = dispatch(host, argc, argv, &script);
-  if (rc < 0)
+  if (rc < 0) {
     rc = run_script(host, script);
-  fflush(stdout);
+    fflush(stdout);
+  } else {
+    rc = end_output(rc);
+  }
   tide_free(host);
   return rc;
 }

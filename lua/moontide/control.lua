@@ -268,6 +268,8 @@ function M.open()
   if M.path == path then return end
   local ok, _, message = listen(directory, file)
   if not ok then
+    if M.failure == message then return end -- it was tried before, in a long start
+    M.failure = message
     return write(2, "control", ("no control socket, so no takeover of this process and no console: "
       .. "%s (control.dir says where it goes, control.socket = false that there is none)"):format(
       message))

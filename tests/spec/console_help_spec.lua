@@ -131,6 +131,15 @@ describe("an unknown name", function()
     assert.equal("unknown name \"prnt\"; did you mean \"print\"?", unknown "prnt")
   end)
 
+  it("is answered with what there is, each name once", function()
+    local seen, list = {}, unknown("qqqqqqqqqqqq"):match "; known: (.*) and %d+ more$"
+    for name in list:gmatch "[^, ]+" do
+      assert.is_nil(seen[name], name)
+      seen[name] = true
+    end
+    assert.is_truthy(seen.assert)
+  end)
+
   it("is an error of the command", function()
     assert.has_error(function() help.show(session, "tsks") end,
       "unknown name \"tsks\"; did you mean \"tasks\"?")

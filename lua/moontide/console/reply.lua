@@ -128,6 +128,11 @@ local STATUS = {
   interrupted = "timeout", abandoned = "cancelled",
 }
 
+-- What was raised without a place is a sentence for who asked; a stack would name our own files.
+local function traceback(t, text)
+  return t.stack and text:find "^[^\n]-:%d+: " and text .. "\n" .. t.stack or nil
+end
+
 --- The task of the request has ended.
 ---@param t moontide.Task
 ---@param outcome string
@@ -135,7 +140,7 @@ function Reply:ended(t, outcome)
   if self.status or (self.kept and outcome == "ok") then return end
   if outcome ~= "ok" then
     local text = require("moontide.pipeline.record").text(t.error)
-    self:error { message = text, traceback = t.stack and text .. "\n" .. t.stack or nil }
+    self:error { message = text, traceback = traceback(t, text) }
   end
   self:done(STATUS[outcome] or "error")
 end
