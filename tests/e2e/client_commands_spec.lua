@@ -43,6 +43,16 @@ describe("moontide eval", function()
     assert.same({ "f()", 30 }, { asked.source, asked.timeout })
   end)
 
+  it("prints what a trace shows while the source runs, and no other event", function()
+    local host = fake_host.start "orders"
+    host.on.eval = function(conn, request)
+      conn:send { type = "event", event = "trace", target = "f", text = "f(1) = 2" }
+      conn:send { type = "event", event = "state", state = "draining" }
+      conn:done(request.id)
+    end
+    assert.same({ 0, "f(1) = 2\n", "" }, { run(host, { "eval", "orders", "tide.sleep(1)" }) })
+  end)
+
   it("prints nothing for no value", function()
     local host = host_with("eval", value { text = "", n = 0 }, done())
     assert.same({ 0, "", "" }, { run(host, { "eval", "x = 1" }) })

@@ -1,5 +1,6 @@
 -- TAB asks the process what it knows; the history is a file of its user alone.
 local console = require "support.console_person"
+local loop = require "support.loop"
 local proc = require "support.process"
 local pty = require "support.pty"
 local uv = require "luv"
@@ -58,7 +59,16 @@ describe("TAB", function()
     end
   end)
 
-  it("waits 2 s for a process that does not answer, and not at all for Ctrl-C", function()
+  it("waits 2 s for a process that does not answer", function()
+    local person, host = console.start()
+    local began = loop.now()
+    person:type "ab\tc\r"
+    assert.equal("abc", host:wait_for("eval").source)
+    local took = loop.now() - began
+    assert.is_true(took > 1.5 and took < 10, took) -- it says "hangs", it is no measurement
+  end)
+
+  it("does not wait at all after Ctrl-C", function()
     local person, host = console.start()
     person:type "ab\t"
     host:wait_for "complete"
@@ -143,9 +153,23 @@ describe("the history", function()
     assert.matches("^line 1002\n", text)
   end)
 
-  it("is not needed: without a place for it the console works", function()
+  it("is not needed: without a place for it the console says so and works", function()
     local person, host = console.start(nil, { env = { XDG_STATE_HOME = "/proc/nowhere" } })
+    person:see "no history is kept: [^\n]*/proc/nowhere"
     person:type "a\r"
     assert.equal("a", host:wait_for("eval").source)
+  end)
+
+  it("is not needed: where nothing more can be written the console says so once", function()
+    local person, host = console.start()
+    local path = host.dir .. "/moontide/history"
+    uv.fs_symlink("/dev/full", path)
+    person:type "a\rb\r"
+    assert.equal("b", host:wait_for("eval", 2).source)
+    person:see "no history is kept: "
+    person:type "\4"
+    person:wait()
+    local _, times = person:text():gsub("no history is kept", "")
+    assert.equal(1, times)
   end)
 end)

@@ -196,9 +196,16 @@ end
 -- Outcomes of an evaluation that end the console as well.
 local LEAVES = { left = true, gone = true, closed = true, signal = true }
 
+local function remember(self, line)
+  if not self.history then return end
+  local kept, message = self.history:add(line)
+  if kept then self.reader:remember(line) end
+  if message then self:note("no history is kept: " .. message) end
+end
+
 -- Works on one line; a text is why the console ends.
 function Console:line(text)
-  if self.history and self.history:add(text) then self.reader:remember(text) end
+  remember(self, text)
   local source = self.source and self.source .. "\n" .. text or text
   if not source:find "%S" then return nil end
   local outcome = self:evaluate(source)
@@ -258,7 +265,9 @@ end
 
 local function open_history(self)
   if not self.reader.terminal then return end
-  self.history = history.open(function(line) self.reader:remember(line) end)
+  local message
+  self.history, message = history.open(function(line) self.reader:remember(line) end)
+  if message then self:note("no history is kept: " .. message) end
 end
 
 ---@param args string[]

@@ -91,7 +91,13 @@ local function print_value(message, as_json)
   end
 end
 
+-- What a trace that the source begins has to show until the source has ended.
+local function show_trace(message)
+  if message.event == "trace" then show.out(show.line(message.text or "")) end
+end
+
 local function evaluate(connection, source, timeout, as_json)
+  connection.on_event = show_trace
   return connection:ask(
     { type = "eval", source = source, timeout = timeout, json = as_json or nil },
     {

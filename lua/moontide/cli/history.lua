@@ -55,12 +55,16 @@ end
 --- kept, as in a shell.
 ---@param line string
 ---@return boolean kept
+---@return string|nil message why no more lines go to the file; said once
 function History:add(line)
   if line == self.last or line:find "^%s" or line == "" then return false end
   self.last = line
   if self.path then
-    local ok = native.append(self.path, line .. "\n")
-    if not ok then self.path = nil end
+    local ok, message = native.append(self.path, line .. "\n")
+    if not ok then
+      self.path = nil
+      return true, message
+    end
   end
   return true
 end
