@@ -178,7 +178,7 @@ TIDE_API int tide_run(tide_host *host);
 enum {
   TIDE_IS_IDLE = 0,    /* nothing to do now */
   TIDE_HAS_MORE = 1,   /* there is more to do at once */
-  TIDE_IS_STOPPED = 2, /* the host has stopped */
+  TIDE_IS_STOPPED = TIDE_STOPPED, /* the host has stopped */
 };
 
 /* One turn of the loop, which waits for something to happen: at most

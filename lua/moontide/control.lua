@@ -278,6 +278,17 @@ function M.open()
   write(0, "control", "control socket", "path", path)
 end
 
+--- The host has stopped in a program that goes on: nobody shall wait for answers that cannot come.
+--- A process keeps its socket to the end, for its watchdog still answers beside it.
+function M.leave()
+  if core.host.mode == "process" then return end
+  native.unlisten()
+  M.path = nil
+  for _, link in pairs(links) do
+    if not link.on_forget then link:close() end
+  end
+end
+
 --- The sockets of other processes of our name.
 ---@return { pid: integer, path: string }[]|nil
 ---@return string|nil message why nobody can be looked for

@@ -29,6 +29,7 @@ function M.refuse(errors, code)
   code = code or exit.invalid_code()
   require("moontide.finish").last_words(("exit %d: %s"):format(code, errors[1]))
   M.drop_new()
+  require("moontide.finish").leave()
   core.state.move("stopped") -- without a record: the errors are all that is said
   shutdown.code = code
   core.host.stop(code)

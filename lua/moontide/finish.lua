@@ -55,6 +55,12 @@ local function console(what, ...)
   if not ok then write(2, "console", "the clients were not told: " .. record.text(err)) end
 end
 
+--- Nobody finds the host any more, if it is part of a program that goes on.
+function M.leave()
+  local control = package.loaded["moontide.control"]
+  if control then control.leave() end
+end
+
 --- Lets go of what may take a moment; called before the state is `stopped`.
 ---@async
 ---@param shutdown moontide.Shutdown
@@ -87,6 +93,7 @@ function M.finish(shutdown, code, decisive)
     "duration_ms", math.floor((core.clock.now() - shutdown.started_at) * 1000 + 0.5),
     "why", text or tostring(shutdown.reason))
   console("finish", summary)
+  M.leave()
   close_sinks(shutdown)
 end
 

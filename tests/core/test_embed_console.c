@@ -161,12 +161,31 @@ static void one_that_looks_in_is_no_reason_to_stay(void **state) {
 #define T(name)                                                                \
   cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
+/* A program that goes on without turning the loop: nothing of the host could
+ * answer who looks in. */
+static void one_that_has_stopped_is_not_found(void **state) {
+  tide_host *host = host_with(TIDE_CONSOLE, "");
+  char word;
+  int fd;
+  (void)state;
+  wait_for_socket(host);
+  fd = dial(); /* and says nothing */
+  step_for(host, 0.05);
+  assert_int_equal(tide_drain(host, "test"), 0);
+  assert_int_equal(tide_run(host), 0);
+  assert_false(is_there());
+  assert_int_equal(recv(fd, &word, 1, MSG_DONTWAIT), 0); /* closed */
+  close(fd);
+  tide_free(host);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       T(without_the_flag_there_is_none),
       T(with_it_one_can_look_in),
       T(nobody_takes_its_sockets),
       T(one_that_looks_in_is_no_reason_to_stay),
+      T(one_that_has_stopped_is_not_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

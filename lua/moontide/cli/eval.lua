@@ -93,7 +93,7 @@ end
 
 -- What a trace that the source begins has to show until the source has ended.
 local function show_trace(message)
-  if message.event == "trace" then show.out(show.line(message.text or "")) end
+  if message.event == "trace" then show.out(text_of.line(message.text or "")) end
 end
 
 local function evaluate(connection, source, timeout, as_json)
