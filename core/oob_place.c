@@ -227,7 +227,7 @@ static uint64_t take_opened(tide_watchdog *watchdog, uint64_t now) {
 
 void tide_watchdog_after_fork(tide_watchdog *watchdog) {
   tide_oob *oob = &watchdog->oob;
-  int i, fd = atomic_load(&watchdog->alarm.fd);
+  int i, fd = atomic_exchange(&watchdog->alarm.fd, -1);
   if (fd >= 0)
     close(fd);
   if (oob->fd < 0)

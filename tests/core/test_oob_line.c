@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 
 #include "oob_helpers.h"
 
@@ -257,6 +258,38 @@ static void it_never_wakes_an_idle_process(void **state) {
   oob_hang_up(c);
 }
 
+/* What the child opens may get the numbers of what was closed. */
+static int rings_into_a_file(oob_world *w) {
+  struct stat st;
+  FILE *files[32];
+  int i;
+  tide_watchdog_after_fork(w->watchdog);
+  for (i = 0; i < 32; i++)
+    files[i] = tmpfile();
+  tide_watchdog_signal(w->watchdog);
+  for (i = 0; i < 32; i++)
+    if (files[i] == NULL || fstat(fileno(files[i]), &st) != 0 ||
+        st.st_size != 0)
+      return 1;
+  return 0;
+}
+
+static void a_child_rings_nobody(void **state) {
+  oob_world *w = *state;
+  oob_client *c = oob_connect(w->path);
+  int status;
+  pid_t child;
+  oob_ask(c, "status");
+  child = fork();
+  assert_true(child >= 0);
+  if (child == 0)
+    _exit(rings_into_a_file(w));
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_has(oob_ask(c, "status"), "\"status\":\"ok\""); /* the parent's */
+  oob_hang_up(c);
+}
+
 #define WITH_LINE(test)                                                        \
   cmocka_unit_test_setup_teardown(test, oob_setup, oob_teardown)
 
@@ -277,6 +310,7 @@ int main(void) {
       WITH_LINE(status_says_state_and_totals),
       WITH_LINE(it_knows_a_loop_that_waits_from_a_stuck_one),
       WITH_LINE(it_never_wakes_an_idle_process),
+      WITH_LINE(a_child_rings_nobody),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
