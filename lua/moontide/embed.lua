@@ -59,6 +59,9 @@ function M.task(kind, phase, name, opts, spec)
 end
 
 --- The program says that a task is done.
+---@param token userdata of the task
+---@param status integer 0: it went well
+---@param message string|nil
 function M.done(token, status, message)
   local entry = pending[token]
   if entry then entry.waiter:wake(status, message) end

@@ -21,16 +21,20 @@ end
 ---@param command string
 ---@param summary string
 ---@param examples string[]
+---@return table parser of argparse
 function M.parser(command, summary, examples)
   local ok, argparse = pcall(require, "argparse")
   if not ok then
-    error("the command line needs argparse (Debian: lua-argparse); `moontide run` does not", 0)
+    error(("moontide %s needs argparse (Debian: lua-argparse); run, and what speaks to a running "
+      .. "process, does not"):format(command), 0)
   end
   local epilog = "examples:\n  " .. table.concat(examples, "\n  ")
   return argparse("moontide " .. command, wrap(summary), epilog):add_help(false)
 end
 
 --- Adds what every command that looks at a script takes.
+---@param parser table of M.parser
+---@return table parser the same
 function M.add_script(parser)
   parser:argument("script", "The script, app.lua.")
   parser:option("--set", "A setting, above the script's and the environment's.")

@@ -203,6 +203,7 @@ function Client:ask(message, options)
   return outcome
 end
 
+--- Closes the connection, and that to the watchdog; what is asked gets no answer.
 function Client:close()
   self.connection:close()
   self.silence:finish()

@@ -196,6 +196,7 @@ function Reader:remember(line)
   if self.editor then self.editor:remember(line) end
 end
 
+--- Leaves the terminal as it was found.
 function Reader:close()
   if self.editor then self.editor:close() end
   native.keys(false)

@@ -91,6 +91,7 @@ function Reply:event(fields)
   self:send(fields)
 end
 
+--- The source breaks off: the client may send it again, with more.
 function Reply:need_more()
   self:send { type = "need_more" }
 end

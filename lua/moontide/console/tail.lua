@@ -22,7 +22,8 @@ local LEVELS = { trace = 0, debug = 0, info = 1, warn = 2, error = 3 }
 local Tail = {}
 Tail.__index = Tail
 
--- The record as it is: to decode it and encode it again would cost more than all the rest.
+--- Sends a record as it is: to decode it and encode it again would cost more than all the rest.
+---@param line string
 function Tail:read(line)
   local reply = self.reply
   if control.queued(reply.session.link.id) > M.QUEUED then
@@ -37,6 +38,8 @@ function Tail:read(line)
     json.encode(reply.id), line))
 end
 
+--- Records that the log had no room for.
+---@param count integer
 function Tail:lost(count)
   self.missed = self.missed + count
 end

@@ -99,6 +99,9 @@ function start(sink)
   }, write_batch, sink)
 end
 
+--- Takes a record into the queue; a full one loses it.
+---@param line string
+---@param level integer
 function Sink:read(line, level)
   if self.last - self.first + 1 >= self.opts.queue then
     self.dropped = self.dropped + 1
@@ -109,6 +112,8 @@ function Sink:read(line, level)
   if not self.task then start(self) end
 end
 
+--- Records that the log had no room for.
+---@param count integer
 function Sink:lost(count)
   self.dropped = self.dropped + count
 end

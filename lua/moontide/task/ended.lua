@@ -149,6 +149,7 @@ function M.watch()
   if watchers == 1 then mechanism.policy("ended", M.note) end
 end
 
+--- Takes one `watch` back.
 function M.unwatch()
   watchers = watchers - 1
   if watchers == 0 then mechanism.policy("ended", nil) end

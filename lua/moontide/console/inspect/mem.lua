@@ -31,6 +31,8 @@ local function render(data)
   return view.columns({ "memory", ">bytes", "" }, rows)
 end
 
+--- What memory there is, by whose it is.
+---@return table
 function M.mem(...)
   arguments.none("mem", ...)
   return view.new(M.collect(), render)
