@@ -40,9 +40,11 @@
 
 /* How long before a total the loop is asked what it runs (a thread that waits
  * for a processor answers late), and how often. */
-#define WORDS_LIMIT (100 * TIDE_MS) /* for files, at the end */
 #define NOTE_BEFORE (250 * TIDE_MS)
 #define NOTE_EVERY (25 * TIDE_MS)
+
+/* What is written and removed at the end of the process has so long. */
+#define WORDS_LIMIT (100 * TIDE_MS)
 
 /* ---- totals ----------------------------------------------------------- */
 
