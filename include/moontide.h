@@ -176,8 +176,8 @@ TIDE_API int tide_run(tide_host *host);
  * once the host has stopped; then tide_exit_code says how. */
 
 enum {
-  TIDE_IS_IDLE = 0,    /* nothing to do now */
-  TIDE_HAS_MORE = 1,   /* there is more to do at once */
+  TIDE_IS_IDLE = 0,               /* nothing to do now */
+  TIDE_HAS_MORE = 1,              /* there is more to do at once */
   TIDE_IS_STOPPED = TIDE_STOPPED, /* the host has stopped */
 };
 

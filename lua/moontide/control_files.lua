@@ -61,11 +61,12 @@ end
 
 --- The sockets in a directory, in the order of names and processes; empty when there is none.
 ---@param directory string
+---@param kind "sock"|"oob"|nil default "sock"; "oob": those of the watchdogs
 ---@return moontide.ControlFile[]
-function M.list(directory)
-  local list = {}
+function M.list(directory, kind)
+  local list, pattern = {}, "^([^.].*)%-(%d+)%." .. (kind or "sock") .. "$"
   for _, file in ipairs(core.files.list(directory) or {}) do
-    local name, pid = file:match "^([^.].*)%-(%d+)%.sock$" -- others are not ready yet
+    local name, pid = file:match(pattern) -- others are not ready yet
     pid = math.tointeger(tonumber(pid or ""))
     if pid then list[#list + 1] = { name = name, pid = pid, path = directory .. "/" .. file } end
   end

@@ -166,6 +166,14 @@ describe("the console at a terminal", function()
     assert.equal("_one zwei!", host:wait_for("eval", 2).source)
   end)
 
+  it("knows characters of several bytes also where the locale has none", function()
+    local person, host = console.start({ ["'\195\188'"] = "'\195\188'" },
+      { env = { LC_ALL = "C", LANG = "C" } })
+    person:type "'\195\188x\127'\r" -- one character is taken back, not one byte
+    assert.equal("'\195\188'", host:wait_for("eval").source)
+    person:see "\n'\195\188'\n"
+  end)
+
   it("stops at Ctrl-Z with the terminal as it was, and goes on where it was", function()
     local uv = require "luv"
     local loop = require "support.loop"

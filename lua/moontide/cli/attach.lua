@@ -145,10 +145,14 @@ function M.look(target, dir)
   local directories, words = places(dir)
   local pid = target and math.tointeger(tonumber(target))
   local title = target and files.title(target)
-  local list = live(directories, function(found)
+  local function is_meant(found)
     return not target or found.name == title or found.pid == pid
-  end)
-  if #list == 0 then return list, none(target, directories, words) end
+  end
+  local list = live(directories, is_meant)
+  if #list == 0 then
+    return list, require("moontide.cli.unopened").message(directories, is_meant)
+      or none(target, directories, words)
+  end
   if #list == 1 then return list, "" end
   return list, several(list, target and ("are called \"%s\""):format(target) or "live")
 end
