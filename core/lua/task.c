@@ -165,7 +165,10 @@ static bool is_timed(lua_State *L, int opts) {
   return timed;
 }
 
+/* Looking for it costs a part of what a task costs, so not where many run. */
 static void keep_name(lua_State *L, int opts, const tide_task *t) {
+  if (t->place >= TIDE_NAMES * TIDE_NAME_BLOCKS)
+    return;
   if (lua_getfield(L, opts, "name") == LUA_TSTRING)
     tide_task_name(L, t->sched, t);
   lua_pop(L, 1);

@@ -31,7 +31,9 @@ describe("os.exit at the console", function()
     ["in a pcall"] = "pcall(os.exit, 3) print 'went on'",
     ["by a function kept from before"] = "leave(3) print 'went on'",
     ["in a coroutine"] = "coroutine.wrap(function() os.exit(3) print 'went on' end)()",
-    ["where nothing can be parked"] = "table.sort({ 1, 2 }, function() os.exit(3) end) print 'went on'",
+    ["where nothing can be parked"] = [[
+      table.sort({ 1, 2 }, function() os.exit(3) end) print 'went on'
+    ]],
     ["in a coroutine of a spawned task"] = [[
       tide.spawn(function() coroutine.wrap(function() os.exit(3) print 'went on' end)() end)
     ]],

@@ -9,8 +9,8 @@ local task = require "moontide.task"
 
 core.host.watch()
 
--- The steps take effect with the next look of the hook; the bounds are for a machine that does other
--- things at the same time. What is not stopped runs for ever.
+-- The steps take effect with the next look of the hook; the bounds are for a machine that does
+-- other things at the same time. What is not stopped runs for ever.
 local PROMPT = 2.0
 local TURNS = 200
 
