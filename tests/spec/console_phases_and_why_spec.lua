@@ -66,7 +66,7 @@ describe("phases()", function()
     assert.equal("not begun", data.shutdown.outcome)
     assert.matches("^startup: running, total 2m00s, used 3%.%d s, left 1m5%ds\n", text)
     assert.matches("\n\nshutdown: not begun, total 40.0 s\n", text)
-    assert.matches("\nshutdown%-hooks +pending +the rest", text)
+    assert.matches("\nshutdown%-hooks +pending +rest ", text)
   end)
 
   it("tells what failed, was skipped, or is switched off", function()

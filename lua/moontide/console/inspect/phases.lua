@@ -121,7 +121,7 @@ local function render_one(data)
     local status = row.outcome or row.status
     if row.why and row.why ~= status then status = ("%s (%s)"):format(status, row.why) end
     rows[i] = {
-      row.name, status, row.budget and view.time(row.budget) or "the rest", view.time(row.used),
+      row.name, status, row.budget and view.time(row.budget) or "rest", view.time(row.used),
       view.time(row.slack), tasks_text(row),
     }
   end
