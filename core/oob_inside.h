@@ -116,6 +116,7 @@ typedef struct tide_oob {
   tide_oob_place place; /* as it was taken up */
   uint64_t open_at;     /* when to try (again); TIDE_NEVER: not */
   int tries;
+  bool warned;
   pthread_t opener; /* while it is being opened: files may take their time */
   _Atomic bool opened;
   int open_result; /* behind `opened`, with the next two */

@@ -25,6 +25,8 @@
 /* Somebody else binds in the directory just now. */
 #define TRY_EVERY (5 * TIDE_MS)
 #define TRIES 40
+/* There are no descriptors, or no memory: in a while there may be. */
+#define TRY_LATER (1 * TIDE_SEC)
 
 void tide_oob_init(tide_watchdog *watchdog) {
   tide_oob *oob = &watchdog->oob;
@@ -194,17 +196,31 @@ static int begin_to_open(tide_watchdog *watchdog) {
   return rc;
 }
 
-static uint64_t open_line(tide_watchdog *watchdog) {
+/* Says so, once; returns when to try again. */
+static uint64_t not_opened(tide_watchdog *watchdog, int rc, const char *error,
+                           uint64_t now) {
+  tide_oob *oob = &watchdog->oob;
+  if (rc == UV_EBUSY && ++oob->tries < TRIES)
+    return now + TRY_EVERY;
+  if (!oob->warned)
+    warn(watchdog, error[0] != '\0' ? error : uv_strerror(rc));
+  oob->warned = true;
+  return rc == UV_EMFILE || rc == UV_ENFILE || rc == UV_ENOMEM ||
+                 rc == UV_EAGAIN
+             ? now + TRY_LATER
+             : TIDE_NEVER;
+}
+
+static uint64_t open_line(tide_watchdog *watchdog, uint64_t now) {
   tide_oob *oob = &watchdog->oob;
   int closed = TIDE_OOB_CLOSED, rc;
   if (!atomic_compare_exchange_strong(&oob->state, &closed, TIDE_OOB_OPENING))
     return TIDE_NEVER;
   rc = begin_to_open(watchdog);
-  if (rc != 0) {
-    atomic_store(&oob->state, TIDE_OOB_CLOSED);
-    warn(watchdog, uv_strerror(rc));
-  }
-  return TIDE_NEVER;
+  if (rc == 0)
+    return TIDE_NEVER; /* it rings */
+  atomic_store(&oob->state, TIDE_OOB_CLOSED);
+  return not_opened(watchdog, rc, "", now);
 }
 
 /* The opener is done, or waited for. Returns when to try again. */
@@ -216,12 +232,9 @@ static uint64_t take_opened(tide_watchdog *watchdog, uint64_t now) {
   if (rc == 0)
     oob->fd = oob->open_fd;
   atomic_store(&oob->state, rc == 0 ? TIDE_OOB_OPEN : TIDE_OOB_CLOSED);
-  if (rc == 0)
-    return TIDE_NEVER;
-  if (rc == UV_EBUSY && ++oob->tries < TRIES)
-    return now + TRY_EVERY;
-  warn(watchdog,
-       oob->open_error[0] != '\0' ? oob->open_error : uv_strerror(rc));
+  if (rc != 0)
+    return not_opened(watchdog, rc, oob->open_error, now);
+  oob->warned = false;
   return TIDE_NEVER;
 }
 
@@ -299,8 +312,9 @@ uint64_t tide_oob_attend(tide_watchdog *watchdog, uint64_t now) {
   if (moved) {
     oob->open_at = now;
     oob->tries = 0;
+    oob->warned = false;
   }
   if (oob->fd < 0 && wanted && now >= oob->open_at)
-    oob->open_at = open_line(watchdog);
+    oob->open_at = open_line(watchdog, now);
   return wanted && oob->fd < 0 ? oob->open_at : TIDE_NEVER;
 }

@@ -216,6 +216,25 @@ static void a_process_without_descriptors_can_be_looked_into(void **state) {
   setrlimit(RLIMIT_NOFILE, &old);
 }
 
+/* Opened when there are some again. */
+static void descriptors_that_come_back_are_enough(void **state) {
+  oob_world *w = oob_new();
+  tide_watchdog_options options = oob_options(w);
+  struct rlimit old, none;
+  (void)state;
+  getrlimit(RLIMIT_NOFILE, &old);
+  none = old;
+  none.rlim_cur = 3;
+  setrlimit(RLIMIT_NOFILE, &none);
+  oob_start(w, &options);
+  usleep(200 * 1000); /* it is tried after 50 ms */
+  assert_int_equal(access(w->path, F_OK), -1);
+  setrlimit(RLIMIT_NOFILE, &old);
+  oob_wait_file(w->path, true);
+  tide_watchdog_stop(w->watchdog);
+  oob_remove(w);
+}
+
 /* ---- the watchdog's own work ------------------------------------------ */
 
 typedef struct overrun {
@@ -316,6 +335,7 @@ int main(void) {
       WITH_LINE(a_line_has_4_kib),
       WITH_LINE(the_fifth_takes_the_place_of_the_longest_silent),
       WITH_LINE(a_process_without_descriptors_can_be_looked_into),
+      cmocka_unit_test(descriptors_that_come_back_are_enough),
       WITH_LINE(ten_thousand_clients_leave_nothing),
       cmocka_unit_test(totals_end_to_the_millisecond_whatever_clients_do),
   };
