@@ -13,7 +13,7 @@ local M = {
   QUEUED = 256 * 1024,
 }
 
-local NAMES = { "debug", "info", "warn", "error" }
+local NAMES = { "trace", "debug", "info", "warn", "error" }
 local LEVELS = { trace = 0, debug = 0, info = 1, warn = 2, error = 3 }
 
 ---@class moontide.console.Tail : moontide.LogReader
