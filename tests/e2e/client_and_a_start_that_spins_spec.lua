@@ -2,6 +2,7 @@
 --- that it lives, and what its watchdog knows: not that there is none.
 local oob = require "support.oob"
 local proc = require "support.process"
+local uv = require "luv"
 
 -- Minutes in one call of C.
 local SPINS = [[
@@ -39,4 +40,15 @@ describe("a start that spins", function()
       app:kill()
     end)
   end
+
+  it("leaves no line behind when it is killed", function()
+    local app = proc.start { script = SPINS }
+    oob.connect(app):close()
+    app:kill()
+    app:wait()
+    local code, _, err = client(app, "status", "app")
+    assert.equal(69, code)
+    assert.matches("no live process \"app\"", err, 1, true)
+    assert.is_nil(uv.fs_stat(oob.path(app)))
+  end)
 end)
