@@ -96,4 +96,10 @@ describe("the console", function()
     end
     assert.equal("2", client:eval("1 + 1").text)
   end)
+
+  it("gives an evaluation 30 s, when nothing else is asked for", function()
+    local shown = client:eval("timers()").text
+    local left = tonumber(shown:match "\n *([%d.]+) s +deadline")
+    assert.is_true(left and left > 20 and left <= 30, shown) -- most of it is still to come
+  end)
 end)
