@@ -66,13 +66,16 @@ static void a_file_that_a_dead_process_has_left_is_replaced(void **state) {
 
 static void a_file_that_is_somebody_else_s_stays(void **state) {
   oob_world *w = *state;
+  oob_client *c = oob_connect(w->path);
   int fd;
+  oob_ask(c, "status"); /* by now it knows its own */
   assert_int_equal(unlink(w->path), 0);
   fd = open(w->path, O_CREAT | O_EXCL | O_WRONLY, 0600);
   assert_true(fd >= 0);
   close(fd);
   tide_watchdog_leave(w->watchdog);
   assert_int_equal(access(w->path, F_OK), 0);
+  oob_hang_up(c);
 }
 
 static void who_ends_the_process_removes_it(void **state) {
