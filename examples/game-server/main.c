@@ -17,8 +17,8 @@
 #define FRAME (SECOND / GAME_RATE)
 
 enum {
-  HOST_SHARE_US = 100, /* of a frame's 16667 */
-  MOST_BEHIND = 5,     /* frames that are made up for */
+  HOST_SHARE_US = 50, /* of a frame's 16667 */
+  MOST_BEHIND = 5,    /* frames that are made up for */
 };
 
 /* ---- what the game tells the host ---- */

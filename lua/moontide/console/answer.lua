@@ -6,6 +6,7 @@ local environment = require "moontide.console.environment"
 local errors = require "moontide.task.errors"
 local exit = require "moontide.exit"
 local printer = require "moontide.lazy" "moontide.console.printer"
+local task = require "moontide.task"
 local traceback = require "moontide.task.traceback"
 
 local M = {}
@@ -41,16 +42,20 @@ local function text_of(err)
   return ("%s... (%d bytes)"):format(message:sub(1, LIMIT), #message)
 end
 
---- Its function has returned.
+--- Its function has returned. Printing, sending and ending are a slice each: who turns the loop by
+--- ticks gives us a part of a frame only.
+---@async
 ---@param evaluation moontide.console.Evaluation
 ---@param packed { n: integer, [integer]: any }
 function M.values(evaluation, packed)
   local text = printer.values(packed)
   local data
   if evaluation.json then data = printer.data_of(packed) end -- it may be false
+  task.sleep(0)
   evaluation.answered = true
   if packed.n > 0 then environment.keep(evaluation.session:environment(), packed[1]) end
   evaluation.reply:value { text = text, n = packed.n, json = data }
+  task.sleep(0)
 end
 
 --- Its function has raised. Runs in its task: an error's __tostring is the script's.
