@@ -21,6 +21,9 @@ local SPECS = {
 }
 local DEFAULTS = { every = 5, timeout = 1, critical = true, failures = 3, successes = 1 }
 
+-- Seconds that the difference of two times may be too small by: they are doubles.
+local ROUNDING = 1e-6
+
 -- A result older than this many periods is stale.
 local PERIODS = 3
 
@@ -143,7 +146,7 @@ local function run_once(self)
   self.runs = true
   local ok, message, extra = judge(call(self))
   local took = now() - began
-  if not ok and took >= self.opts.timeout then
+  if not ok and took > self.opts.timeout - ROUNDING then
     message = ("%s (the check's timeout is %s)"):format(message, duration.format(self.opts.timeout))
   end
   self.runs = false

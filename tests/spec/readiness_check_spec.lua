@@ -71,6 +71,15 @@ describe("a readiness check", function()
     assert.matches("timed out", life.health.db.extra)
   end)
 
+  it("names its timeout at whatever time of the clock it passes", function()
+    result = { true, sleep = 60 }
+    app { every = "1.0007s", timeout = "200ms", failures = 1 }
+    for i = 1, 200 do
+      life:advance(1.0007)
+      assert.matches("the check's timeout is 200ms", life.health.db.extra, 1, true, "run " .. i)
+    end
+  end)
+
   it("says when its result is stale: after three periods", function()
     result = { true }
     app { every = "5s" }
