@@ -4,9 +4,12 @@
  * only be waited for, and accept does not tell of them. But each of both holds
  * a reference to the socket, from its SYN on, and /proc/net/tcp tells the
  * number: the socket's own is the one more. Listening sockets come first there,
- * so a line or two are read, in some hundredths of a millisecond; the other way
- * to ask (NETLINK_SOCK_DIAG) makes the kernel walk all its connections, which
- * takes 20 ms and more where tens of thousands wait out their time.
+ * so a line or two are read, in some hundredths of a millisecond. No more is
+ * read than those: behind the last listening socket the kernel looks through
+ * its table of connections for the first one, which takes 2 ms in the large and
+ * empty table of a machine with 24 GiB. The other way to ask,
+ * NETLINK_SOCK_DIAG, always walks all of them: 20 ms and more where tens of
+ * thousands wait out their time.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +21,10 @@
 
 enum {
   LISTEN = 0x0a,
-  CHUNK = 256, /* little, for the kernel makes as many lines as are asked for */
+  /* No line is shorter, but for the title of tcp6, by a byte; nor much longer.
+   */
+  SHORTEST = 150,
+  LONGEST = 512,
 };
 
 /* One line of the table: whether it is the last that is of interest; *count is
@@ -38,27 +44,34 @@ static bool last_line(const char *line, unsigned long long inode, int *count) {
   return true;
 }
 
+/* The kernel makes the lines that are asked for, and seeks the one behind them
+ * each time: so never more than the rest of a line is asked for. */
+static bool read_line(int fd, char *text, size_t *length) {
+  char *end;
+  while ((end = memchr(text, '\n', *length)) == NULL) {
+    size_t wanted = *length < SHORTEST ? SHORTEST - *length : 1;
+    ssize_t got;
+    if (*length + wanted > LONGEST ||
+        (got = read(fd, text + *length, wanted)) <= 0)
+      return false;
+    *length += (size_t)got;
+  }
+  *end = '\0';
+  return true;
+}
+
 static int search(int fd, unsigned long long inode) {
-  char text[2 * CHUNK + 1];
+  char text[LONGEST];
   size_t length = 0;
   int count = -1;
-  for (;;) {
-    ssize_t got = read(fd, text + length, CHUNK);
-    if (got <= 0)
+  while (read_line(fd, text, &length)) {
+    size_t taken = strlen(text) + 1;
+    if (last_line(text, inode, &count))
       return count;
-    length += (size_t)got;
-    text[length] = '\0';
-    char *line = text;
-    for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-      *end = '\0';
-      if (last_line(line, inode, &count))
-        return count;
-    }
-    length -= (size_t)(line - text);
-    if (length > CHUNK)
-      return count; /* no line is so long */
-    memmove(text, line, length);
+    length -= taken;
+    memmove(text, text + taken, length);
   }
+  return count;
 }
 
 int tide_pending__count(int socket, bool is_v6) {
