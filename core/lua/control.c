@@ -89,7 +89,7 @@ static int succeeded(lua_State *L) {
   return 1;
 }
 
-/* control.on { accepted =, line =, over =, closed = } */
+/* control.on { accepted =, line =, over =, closed = }: those that are there */
 static int on(lua_State *L) {
   static const struct {
     const char *name;
@@ -100,8 +100,10 @@ static int on(lua_State *L) {
                 {"closed", &closed_key}};
   luaL_checktype(L, 1, LUA_TTABLE);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-    lua_getfield(L, 1, fields[i].name);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, fields[i].key);
+    if (lua_getfield(L, 1, fields[i].name) == LUA_TNIL)
+      lua_pop(L, 1);
+    else
+      lua_rawsetp(L, LUA_REGISTRYINDEX, fields[i].key);
   }
   return 0;
 }

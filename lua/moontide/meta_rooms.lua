@@ -25,9 +25,10 @@ function notify.mute() end
 local control = {}
 
 --- Sets who hears of clients, of lines (either side's), of the end of what comes, and of a
---- connection's end.
----@param handlers { accepted: fun(id: integer, uid: integer, pid: integer), line: fun(id: integer,
---- text: string), over: fun(id: integer, why: "ended"|"too long"), closed: fun(id: integer) }
+--- connection's end. What is left out stays as it was.
+---@param handlers { accepted: nil|fun(id: integer, uid: integer, pid: integer),
+--- line: nil|fun(id: integer, text: string), over: nil|fun(id: integer, why: "ended"|"too long"),
+--- closed: nil|fun(id: integer) }
 function control.on(handlers) end
 
 --- Whether the directory is ours alone; with `shared`: ours to change.

@@ -39,7 +39,7 @@ local lent = {}
 ---@field listeners integer|nil
 
 local function greet(other)
-  local link, message = control.connect(other.path)
+  local link, message = require("moontide.control_links").connect(other.path)
   if not link then return nil, message end
   local reply, why = link:ask({ type = "hello", protocol = control.PROTOCOL }, HELLO)
   if reply and reply.type == "hello" then

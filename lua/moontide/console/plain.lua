@@ -3,6 +3,7 @@
 
 local audit = require "moontide.console.audit"
 local sessions = require "moontide.console.session"
+local task = require "moontide.task"
 local text_of = require "moontide.text"
 
 local M = {}
@@ -83,6 +84,7 @@ local function hear(session, state, text)
 end
 
 --- A connection speaks plainly: all its lines are Lua.
+---@async
 ---@param link moontide.Link
 ---@param text string the first
 function M.begin(link, text)
@@ -106,7 +108,8 @@ function M.begin(link, text)
     return M.render(message)
   end
   link.on_text = function(_, line) hear(session, state, line) end
-  hear(session, state, text)
+  task.sleep(0) -- as a client's first request
+  if not session.closed then hear(session, state, text) end
 end
 
 return M

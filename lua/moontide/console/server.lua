@@ -83,12 +83,14 @@ local function session_of(link, request)
   return opened
 end
 
---- A client asks.
+--- A client asks. Its session takes a slice of the loop of its own where that can be.
 ---@param link moontide.Link
 ---@param request table
 function M.asked(link, request)
+  local is_new = not sessions.of(link)
   local session = session_of(link, request)
-  if session then M.ask(session, request) end
+  if session and is_new and task.current() then task.sleep(0) end
+  if session and not session.closed then M.ask(session, request) end
 end
 
 --- Begins a request of a session.
