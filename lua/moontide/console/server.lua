@@ -53,16 +53,19 @@ local function record(session, request, reply)
   audit.action(session, request.type, tostring(text(request)), request.id)
 end
 
-local function start(session, request, reply)
-  local fn = M.requests[request.type]
-  session:remember(reply)
+local function work(session, request, reply)
   record(session, request, reply)
-  if requests.immediate[request.type] then return fn(session, request, reply) end
+  return M.requests[request.type](session, request, reply)
+end
+
+local function start(session, request, reply)
+  session:remember(reply)
+  if requests.immediate[request.type] then return work(session, request, reply) end
   reply.task = task.start({
     name = ("console %s %s"):format(request.type, request.id), kind = "console",
     scope = session.scope, detached_errors = true,
     on_end = function(t, _, outcome) reply:ended(t, outcome) end,
-  }, fn, session, request, reply)
+  }, work, session, request, reply)
 end
 
 -- Says why there is no session, and that this was all.
