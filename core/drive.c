@@ -6,6 +6,7 @@
 #include "fork.h"
 #include "host.h"
 #include "lua/lua.h"
+#include "pump.h"
 
 bool tide_host__busy(const tide_host *host) {
   return host->running || host->inside > 0 || host->memory.guarded > 0;
@@ -88,20 +89,51 @@ int tide_step(tide_host *host, int64_t timeout_ms) {
   return standing(host);
 }
 
+static void give(tide_host *host, uint64_t end) {
+  uint64_t now = tide_clock_mono();
+  tide_lua_set_budget(host, now < end ? (int64_t)((end - now) / TIDE_US) : 0);
+}
+
+/* The queue alone, when it was not alone in the last tick: what it leaves
+ * unfinished would be paid beside what has come for the callbacks. Whether that
+ * was all of this tick. */
+static bool queue_takes_it(tide_host *host, uint64_t end) {
+  if (!wants_the_pump(host) || host->queue_had_tick) {
+    host->queue_had_tick = false;
+    return false;
+  }
+  give(host, end);
+  tide_pump_queue(host);
+  host->queue_had_tick = tide_clock_mono() >= end;
+  return host->queue_had_tick;
+}
+
 /* Each turn has what is left. */
 static int tick(tide_host *host, uint64_t end) {
-  uint64_t now = tide_clock_mono();
   int rc;
   host->tick_end = end;
+  host->polls_first = true;
   do {
-    tide_lua_set_budget(host, now < end ? (int64_t)((end - now) / TIDE_US) : 0);
-    tide_host__turn(host, false);
+    if (!queue_takes_it(host, end)) {
+      give(host, end);
+      tide_host__turn(host, false);
+    }
     rc = standing(host);
-    now = tide_clock_mono();
-  } while (rc == TIDE_HAS_MORE && now < end);
+  } while (rc == TIDE_HAS_MORE && tide_clock_mono() < end);
   tide_lua_set_budget(host, -1);
+  host->polls_first = false;
   host->tick_end = 0;
   return rc;
+}
+
+/* No time at all is one turn all the same. */
+static int shortest_tick(tide_host *host) {
+  host->tick_end = tide_clock_mono();
+  tide_lua_set_budget(host, 0);
+  tide_host__turn(host, false);
+  tide_lua_set_budget(host, -1);
+  host->tick_end = 0;
+  return standing(host);
 }
 
 int tide_tick(tide_host *host, int64_t budget_us) {
@@ -110,8 +142,8 @@ int tide_tick(tide_host *host, int64_t budget_us) {
     return rc;
   if (finished(host))
     return TIDE_IS_STOPPED;
-  if (budget_us < 0)
-    budget_us = 0;
+  if (budget_us <= 0)
+    return shortest_tick(host);
   return tick(host, tide_clock_mono() + tide_clock_ns(budget_us, TIDE_US));
 }
 

@@ -123,6 +123,12 @@ static void pump(tide_host *host) {
     host->pump_wanted = true;
 }
 
+void tide_pump_queue(tide_host *host) {
+  host->running = true;
+  pump(host);
+  host->running = false;
+}
+
 bool tide_host__pump_dry(tide_host *host) {
   int turns = 0;
   do
@@ -181,7 +187,7 @@ static void on_prepare(uv_prepare_t *handle) {
   tide_host *host = handle->data;
   if (host->closing)
     return;
-  if (host->pump_wanted)
+  if (host->pump_wanted && !host->polls_first)
     pump(host);
   if (!host->pump_wanted && may_be_idle(host))
     ask_idle(host);
@@ -203,7 +209,7 @@ static void on_check(uv_check_t *handle) {
     return;
   tide_lua_collector_turn(host);
   /* What the callbacks have put there can wait for the next tick when they have
-   * taken all of this one: each has the queue's turn, before its poll. */
+   * taken all of this one: that begins with the queue. */
   if (host->pump_wanted && !is_tick_over(host))
     pump(host);
 }

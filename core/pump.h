@@ -14,5 +14,7 @@
 int tide_pump_open(tide_host *host);
 /* Closes those that were opened. */
 void tide_pump_close(tide_host *host);
+/* One budget of the run queue, without a turn of the loop. */
+void tide_pump_queue(tide_host *host);
 
 #endif

@@ -187,11 +187,13 @@ enum {
 TIDE_API int tide_step(tide_host *host, int64_t timeout_ms);
 
 /* A game loop's share: turns without waiting until there is nothing to do or
- * `budget_us` is used up; one is made in any case (0 and less: just one).
- * Within a turn, what is ready in Lua runs one after another as long as there
- * is time, and what the console was given to evaluate is paused for the next
- * tick; a task or callback that does not give way, and one long call into C,
- * take what they take. Returns one of the three. [loop] */
+ * `budget_us` is used up (0 and less: just one turn). What is ready in Lua runs
+ * one after another as long as there is time, and what the console was given to
+ * evaluate is paused for the next tick. Where that has used up a tick, the next
+ * one begins with what has come for the loop meanwhile, so at least every
+ * second tick is a turn of the loop. A task or callback that does not give way,
+ * and one long call into C, take what they take. Returns one of the three.
+ * [loop] */
 TIDE_API int tide_tick(tide_host *host, int64_t budget_us);
 
 /* For an epoll or a loop that is not libuv's: wait until tide_fd is readable,

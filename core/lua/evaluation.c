@@ -9,7 +9,9 @@
  * into C may take much longer: then the look comes after this time. */
 #define PERIOD 10000
 #define LONG_SLICE (TIDE_MS / 4)
-/* Who turns the loop by ticks has a budget for each. */
+/* Who turns the loop by ticks has a budget for each, of which little may be
+ * left; looks that are learned are this far apart. */
+#define LEAST_SLICE (TIDE_MS / 50)
 #define SHORT_SLICE (TIDE_MS / 20)
 /* Where there is no timer for that, without TIDE_INTERRUPT, looks come by a
  * number of instructions that is learned. */
@@ -59,7 +61,7 @@ static void set_raising_hook(lua_State *L) {
 static void adapt(tide_sched *s, int count, double now) {
   double took = now - s->evaluating.looked;
   const uint64_t slice = SHORT_SLICE;
-  double wanted = (double)slice / (double)TIDE_SEC;
+  const double wanted = (double)slice / (double)TIDE_SEC;
   int period = s->evaluating.period;
   s->evaluating.looked = now;
   if (s->host->interrupt != NULL)
@@ -314,7 +316,7 @@ static uint64_t longest_slice(const tide_sched *s) {
   uint64_t budget = (uint64_t)(s->budget * (double)TIDE_SEC);
   if (budget > LONG_SLICE)
     return LONG_SLICE;
-  return budget > SHORT_SLICE ? budget : SHORT_SLICE;
+  return budget > LEAST_SLICE ? budget : LEAST_SLICE;
 }
 
 /* It goes on. What has met its end in a pause must not get as far as a call

@@ -146,7 +146,49 @@ static void what_a_callback_begins_waits_for_the_next_tick(void **state) {
   stop(host);
 }
 
-/* Each tick has its turn of the queue, however little it is given. */
+static lua_Integer count_of(tide_host *host, const char *name) {
+  lua_State *L = tide_lua(host);
+  lua_Integer count;
+  lua_getglobal(L, name);
+  count = lua_tointeger(L, -1);
+  lua_pop(L, 1);
+  return count;
+}
+
+static void a_full_queue_and_what_has_come_do_not_share_a_tick(void **state) {
+  tide_host *host = started(PLAIN "local uv = require 'luv'\n"
+                                  "steps, called = 0, 0\n"
+                                  "function busy()\n"
+                                  "  local e = uv.hrtime() + 2e6\n"
+                                  "  while uv.hrtime() < e do end\n"
+                                  "end\n"
+                                  "local async = uv.new_async(function()\n"
+                                  "  busy() called = called + 1\n"
+                                  "end)\n"
+                                  "function ask() async:send() end\n"
+                                  "tide.spawn(function()\n"
+                                  "  while true do\n"
+                                  "    busy() steps = steps + 1 tide.sleep(0)\n"
+                                  "  end\n"
+                                  "end)\n");
+  lua_Integer before = 0;
+  int shared = 0;
+  (void)state;
+  ready(host);
+  for (int i = 0; i < 40; i++) {
+    lua_getglobal(tide_lua(host), "ask");
+    assert_int_equal(tide_call(host, 0, 0), 0);
+    before = count_of(host, "steps") + count_of(host, "called");
+    assert_int_equal(tide_tick(host, BUDGET_US), TIDE_HAS_MORE);
+    shared += count_of(host, "steps") + count_of(host, "called") > before + 1;
+  }
+  assert_int_equal(shared, 0);
+  assert_true(count_of(host, "called") >= 19); /* every second one */
+  assert_true(count_of(host, "steps") >= 19);
+  tide_free(host);
+}
+
+/* Each tick without a budget has its turn of the queue. */
 static void no_budget_is_a_turn_all_the_same(void **state) {
   tide_host *host = started(PLAIN "tide.spawn(function()\n"
                                   "  for i = 1, 50 do tide.sleep(0) end\n"
@@ -166,6 +208,7 @@ int main(void) {
       cmocka_unit_test(an_evaluation_that_calls_the_application),
       cmocka_unit_test(an_evaluation_that_sorts_again_and_again),
       cmocka_unit_test(what_a_callback_begins_waits_for_the_next_tick),
+      cmocka_unit_test(a_full_queue_and_what_has_come_do_not_share_a_tick),
       cmocka_unit_test(no_budget_is_a_turn_all_the_same),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
