@@ -42,12 +42,13 @@ local function text_of(err)
   return ("%s... (%d bytes)"):format(message:sub(1, LIMIT), #message)
 end
 
---- Its function has returned. Printing, sending and ending are a slice each: who turns the loop by
---- ticks gives us a part of a frame only.
+--- Its function has returned. That, printing, sending and ending are a slice each: who turns the
+--- loop by ticks gives us a part of a frame only.
 ---@async
 ---@param evaluation moontide.console.Evaluation
 ---@param packed { n: integer, [integer]: any }
 function M.values(evaluation, packed)
+  task.sleep(0)
   local text = printer.values(packed)
   local data
   if evaluation.json then data = printer.data_of(packed) end -- it may be false
