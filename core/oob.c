@@ -234,6 +234,8 @@ static uint64_t look_at(tide_watchdog *watchdog, tide_oob_client *client,
     next = tide_oob_go_on(watchdog, client, now);
   else
     next_line(watchdog, client);
+  if (client->busy && atomic_load(&watchdog->oob.leaving))
+    tide_oob_break_off(client);
   finish(client);
   if (client->fd < 0 || !(client->busy || has_line(client)))
     return TIDE_NEVER;
@@ -243,13 +245,26 @@ static uint64_t look_at(tide_watchdog *watchdog, tide_oob_client *client,
 uint64_t tide_oob_look(tide_watchdog *watchdog, uint64_t now) {
   tide_oob *oob = &watchdog->oob;
   uint64_t next = tide_oob_attend(watchdog, now);
-  int i;
+  int i, busy = 0;
   if (oob->fd >= 0)
     next = tide_earlier(next, look_at_spare(oob, now));
   for (i = 0; oob->fd >= 0 && i < TIDE_OOB_CLIENTS; i++) {
     tide_oob_client *client = &oob->room->clients[i];
     if (client->fd >= 0)
       next = tide_earlier(next, look_at(watchdog, client, now));
+    busy += client->fd >= 0 && client->busy;
   }
+  atomic_store(&oob->busy, busy); /* behind what was sent */
   return next;
+}
+
+void tide_oob_farewell(tide_watchdog *watchdog) {
+  tide_oob *oob = &watchdog->oob;
+  int i;
+  atomic_store(&oob->leaving, true);
+  for (i = 0; oob->fd >= 0 && i < TIDE_OOB_CLIENTS; i++) {
+    tide_oob_client *client = &oob->room->clients[i];
+    if (client->fd >= 0 && client->busy)
+      look_at(watchdog, client, tide_clock_mono());
+  }
 }

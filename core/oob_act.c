@@ -55,6 +55,10 @@ static void end(tide_oob_client *client, const char *type, const char *sentence,
   tide_oob_done(client, status);
 }
 
+void tide_oob_break_off(tide_oob_client *client) {
+  end(client, "error", "the process ends", "cancelled");
+}
+
 static void refuse(tide_oob_client *client, const char *why) {
   end(client, "error", why, "refused");
 }

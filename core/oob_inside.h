@@ -110,6 +110,8 @@ typedef enum tide_oob_state {
 typedef struct tide_oob {
   _Atomic int state;
   _Atomic int policy;
+  _Atomic int busy;                /* clients whose request is worked on */
+  _Atomic bool leaving;            /* the loop waits for those */
   _Atomic(tide_oob_place *) given; /* by the loop, not taken up yet */
   _Atomic(tide_oob_place *) taken; /* those copied: the loop's to free */
 
@@ -143,6 +145,8 @@ void tide_oob_close(struct tide_watchdog *watchdog);
 
 /* What is due. Returns when to look again. */
 uint64_t tide_oob_look(struct tide_watchdog *watchdog, uint64_t now);
+/* Answers whoever still waits, for the thread ends. */
+void tide_oob_farewell(struct tide_watchdog *watchdog);
 /* Sleeps until `at`, a ring (true) or something to do here, and does it. */
 bool tide_oob_wait(struct tide_watchdog *watchdog, uint64_t at);
 void tide_oob_drop(tide_oob_client *client);
@@ -154,6 +158,8 @@ void tide_oob_begin(struct tide_watchdog *watchdog, tide_oob_client *client);
 /* Goes on with it. Returns when to come again. */
 uint64_t tide_oob_go_on(struct tide_watchdog *watchdog, tide_oob_client *client,
                         uint64_t now);
+/* Ends it: the process does. */
+void tide_oob_break_off(tide_oob_client *client);
 /* A record of who did what, in the log's place. */
 void tide_oob_audit(const struct tide_watchdog *watchdog, uid_t uid, pid_t pid,
                     const char *message, const char *detail);

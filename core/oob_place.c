@@ -111,21 +111,33 @@ static void remove_file(const tide_oob *oob) {
     unlink(oob->at.sun_path);
 }
 
-/* Opening takes a fraction of a millisecond. */
+/* Whether the file is gone, and comes no more. */
+static bool removed(tide_oob *oob) {
+  int closed = TIDE_OOB_CLOSED, open = TIDE_OOB_OPEN;
+  if (atomic_compare_exchange_strong(&oob->state, &closed, TIDE_OOB_LEFT))
+    return true;
+  if (!atomic_compare_exchange_strong(&oob->state, &open, TIDE_OOB_LEFT))
+    return false; /* it is being opened */
+  remove_file(oob);
+  return true;
+}
+
+/* Opening takes a fraction of a millisecond, and so does an answer: the process
+ * may end of the very interrupt that a client waits to hear of. */
 void tide_watchdog_leave(tide_watchdog *watchdog) {
   tide_oob *oob = &watchdog->oob;
   struct timespec pause = {.tv_nsec = 50000};
-  int tries, state;
+  bool gone = removed(oob);
+  int tries;
+  if (atomic_load(&oob->busy) > 0) {
+    atomic_store(&oob->leaving, true);
+    tide_alarm_ring(&watchdog->alarm);
+  }
   for (tries = 0; tries < 400; tries++) {
-    state = TIDE_OOB_CLOSED;
-    if (atomic_compare_exchange_strong(&oob->state, &state, TIDE_OOB_LEFT))
+    if (gone && atomic_load(&oob->busy) == 0)
       return;
-    state = TIDE_OOB_OPEN;
-    if (atomic_compare_exchange_strong(&oob->state, &state, TIDE_OOB_LEFT)) {
-      remove_file(oob);
-      return;
-    }
     nanosleep(&pause, NULL);
+    gone = gone || removed(oob);
   }
 }
 

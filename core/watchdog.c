@@ -287,6 +287,7 @@ static void *run(void *arg) {
     if (sleep_until(watchdog, next))
       watchdog->rung_at = tide_clock_mono();
   }
+  tide_oob_farewell(watchdog);
   tide_oob_close(watchdog);
   return NULL;
 }

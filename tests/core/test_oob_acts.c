@@ -152,6 +152,36 @@ static void there_may_be_nothing_to_interrupt(void **state) {
   oob_hang_up(c);
 }
 
+/* Whoever still waits for an answer (here for a slice that spins, for 300 ms)
+ * gets it when the host goes, in either way. */
+static void assert_answered_by(void (*end)(tide_watchdog *watchdog)) {
+  oob_world *w = oob_new();
+  tide_watchdog_options options = oob_options(w);
+  oob_client *c;
+  uint64_t began;
+  oob_start(w, &options);
+  oob_wait_file(w->path, true);
+  c = oob_connect(w->path);
+  assert_has(oob_ask(c, "where"), "\"status\":\"ok\"");
+  oob_send(c, "interrupt\n");
+  usleep(50000);
+  began = tide_clock_mono();
+  end(w->watchdog);
+  assert_true(oob_read(c, "\"status\":\"cancelled\""));
+  assert_has(c->text, "the process ends");
+  assert_true(tide_clock_mono() - began < 200 * TIDE_MS);
+  if (end != tide_watchdog_stop)
+    tide_watchdog_stop(w->watchdog);
+  oob_hang_up(c);
+  oob_remove(w);
+}
+
+static void who_waits_is_answered_before_the_end(void **state) {
+  (void)state;
+  assert_answered_by(tide_watchdog_stop);
+  assert_answered_by(tide_watchdog_leave);
+}
+
 /* The hook that looks for the line leaves a debugger's alone, and goes. */
 static void count_lines(lua_State *L, lua_Debug *ar) {
   (void)L;
@@ -279,6 +309,7 @@ int main(void) {
       WITH_LINE(short_slices_are_not_interrupted),
       WITH_LINE(there_may_be_nothing_to_interrupt),
       WITH_LINE(another_hook_is_left_alone),
+      cmocka_unit_test(who_waits_is_answered_before_the_end),
       cmocka_unit_test(a_program_is_not_aborted),
       cmocka_unit_test(an_abort_says_what_ran_and_ends_the_process),
   };

@@ -39,6 +39,15 @@ describe("a main chunk", function()
     app:wait_log { level = "error", kind = "main chunk" }
   end)
 
+  it("gets its answer also where the process ends of the interrupt at once", function()
+    for _ = 1, 20 do
+      local app, line = start("tide.config { manage = false }\n" .. SPIN)
+      line:runs "main chunk"
+      assert.equal("interrupted", line:ask("interrupt").text)
+      assert.equal(1, (app:wait()))
+    end
+  end)
+
   it("in a call of C is told as that, and aborted", function()
     local app, line = start(FIND)
     local where = line:runs "main chunk"
