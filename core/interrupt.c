@@ -129,11 +129,6 @@ bool tide_interrupt_pending(const tide_interrupt *interrupt) {
   return slice != NULL && slice->raises > 0;
 }
 
-lua_State *tide_interrupt_top(const tide_interrupt *interrupt) {
-  const tide_frame *top = interrupt != NULL ? LOAD(top) : NULL;
-  return top != NULL ? top->L : NULL;
-}
-
 int tide_interrupt_depth(const tide_interrupt *interrupt, int limit) {
   const tide_frame *frame = interrupt != NULL ? LOAD(top) : NULL;
   int depth = 0;

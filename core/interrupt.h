@@ -87,8 +87,6 @@ void tide_frame_pop(tide_interrupt *interrupt, tide_frame *frame);
 
 /* Whether the running slice is being interrupted: it was raised in. [loop] */
 bool tide_interrupt_pending(const tide_interrupt *interrupt);
-/* The innermost running state, or NULL outside any slice. [loop] */
-lua_State *tide_interrupt_top(const tide_interrupt *interrupt);
 /* How many states run inside each other, counted up to `limit`. [loop] */
 int tide_interrupt_depth(const tide_interrupt *interrupt, int limit);
 /* Pushes the `interrupted` value: a table with kind = "interrupted" that

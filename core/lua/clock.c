@@ -203,7 +203,8 @@ static void push_slab(lua_State *L, tide_host *host) {
   lua_setmetatable(L, -2);
 }
 
-void tide_lua_open_clock(lua_State *L, tide_host *host) {
+int tide_lua_open_clock(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
   static const luaL_Reg functions[] = {
       {"now", now},         {"boot", boot},
       {"wall", wall},       {"on_due", set_on_due},
@@ -215,4 +216,5 @@ void tide_lua_open_clock(lua_State *L, tide_host *host) {
   tide_lua_push_host(L);
   push_slab(L, host);
   luaL_setfuncs(L, functions, 2);
+  return 1;
 }

@@ -297,7 +297,7 @@ static int disown(lua_State *L) {
   return 0;
 }
 
-void tide_lua_open_control(lua_State *L, tide_host *host) {
+int tide_lua_open_control(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"on", on},
       {"directory", directory},
@@ -319,5 +319,6 @@ void tide_lua_open_control(lua_State *L, tide_host *host) {
       {"disown", disown},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
+  return 1;
 }

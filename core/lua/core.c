@@ -41,9 +41,8 @@ static void empty_ghost(lua_State *L) {
   lua_pop(L, 1);
 }
 
-void tide_lua_newlib(lua_State *L, tide_host *host, const luaL_Reg *functions) {
+void tide_lua_newlib(lua_State *L, const luaL_Reg *functions) {
   int count = 0;
-  (void)host; /* L's: there is no other */
   while (functions[count].name != NULL)
     count++;
   lua_createtable(L, 0, count + 8); /* and a constant or two */
@@ -74,11 +73,8 @@ const char *tide_lua_text(lua_State *L) {
                                         : "(an error that has no text)";
 }
 
-void tide_lua_open_core(lua_State *L, tide_host *host) {
-  static const struct {
-    const char *name;
-    void (*open)(lua_State *L, tide_host *host);
-  } rooms[] = {
+int tide_lua_open_core(lua_State *L) {
+  static const luaL_Reg rooms[] = {
       {"host", tide_lua_open_host},
       {"clock", tide_lua_open_clock},
       {"state", tide_lua_open_state},
@@ -95,9 +91,10 @@ void tide_lua_open_core(lua_State *L, tide_host *host) {
   size_t i;
   lua_createtable(L, 0, (int)(sizeof rooms / sizeof rooms[0]));
   for (i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
-    rooms[i].open(L, host);
+    rooms[i].func(L);
     lua_setfield(L, -2, rooms[i].name);
   }
+  return 1;
 }
 
 /* Errors in finalizers are warnings; they belong in the log, not on stderr. One

@@ -172,7 +172,8 @@ static void copy_library(lua_State *L) {
   lua_pop(L, 1);
 }
 
-void tide_lua_open_coroutine(lua_State *L, tide_host *host) {
+int tide_lua_open_coroutine(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
   static const luaL_Reg functions[] = {
       {"resume", resume},
       {"traceback", traceback},
@@ -181,7 +182,7 @@ void tide_lua_open_coroutine(lua_State *L, tide_host *host) {
   };
   tide_interrupt_bind(host->interrupt, L);
   install(L, host);
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
   copy_library(L);
   tide_interrupt_push_value(L);
   lua_setfield(L, -2, "interrupted");
@@ -190,4 +191,5 @@ void tide_lua_open_coroutine(lua_State *L, tide_host *host) {
   lua_getfield(L, -1, "xpcall");
   lua_setfield(L, -3, "xpcall");
   lua_pop(L, 1);
+  return 1;
 }

@@ -50,6 +50,6 @@ int tide_lua_open_digest(lua_State *L) {
       {"random_id", random_id},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, tide_lua_host(L), functions);
+  tide_lua_newlib(L, functions);
   return 1;
 }

@@ -373,7 +373,7 @@ int tide_lua_open_embed(lua_State *L) {
       {"describe_work", describe_work},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, tide_lua_host(L), functions);
+  tide_lua_newlib(L, functions);
   tide_lua_add_events(L);
   return 1;
 }

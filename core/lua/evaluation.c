@@ -446,6 +446,6 @@ int tide_lua_open_evaluation(lua_State *L) {
       {"evaluates", evaluates}, {"kill", kill_task}, {"on_late", on_late},
       {"live", live},           {NULL, NULL},
   };
-  tide_lua_newlib(L, tide_lua_host(L), functions);
+  tide_lua_newlib(L, functions);
   return 1;
 }

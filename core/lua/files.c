@@ -47,11 +47,12 @@ static int list_folder(lua_State *L) {
   return 1;
 }
 
-void tide_lua_open_files(lua_State *L, tide_host *host) {
+int tide_lua_open_files(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"mkdir", make_folder},
       {"list", list_folder},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
+  return 1;
 }

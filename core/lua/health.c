@@ -54,10 +54,11 @@ static int body(lua_State *L) {
   return 1;
 }
 
-void tide_lua_open_health(lua_State *L, tide_host *host) {
+int tide_lua_open_health(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"set", set}, {"remove", remove_check}, {"ready", ready}, {"body", body},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
+  return 1;
 }

@@ -177,7 +177,8 @@ static void push_args(lua_State *L, const tide_host *host) {
   }
 }
 
-void tide_lua_open_host(lua_State *L, tide_host *host) {
+int tide_lua_open_host(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
   static const char *const modes[] = {"process", "module", "embedded"};
   static const luaL_Reg functions[] = {
       {"set_pump", set_pump},
@@ -198,7 +199,7 @@ void tide_lua_open_host(lua_State *L, tide_host *host) {
       {"where", where},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
   lua_pushstring(L, modes[host->mode]);
   lua_setfield(L, -2, "mode");
   lua_pushstring(L, host->name);
@@ -215,4 +216,5 @@ void tide_lua_open_host(lua_State *L, tide_host *host) {
   lua_setfield(L, -2, "options");
   push_args(L, host);
   lua_setfield(L, -2, "args");
+  return 1;
 }

@@ -200,7 +200,8 @@ static int stats(lua_State *L) {
   return 1;
 }
 
-void tide_lua_open_http(lua_State *L, tide_host *host) {
+int tide_lua_open_http(lua_State *L) {
+  tide_host *host = tide_lua_host(L);
   static const luaL_Reg functions[] = {
       {"set_handlers", set_handlers},
       {"limits", limits},
@@ -228,4 +229,5 @@ void tide_lua_open_http(lua_State *L, tide_host *host) {
   tide_lua_open_exchange(L, -2);
   tide_lua_open_serve(L, host, -2);
   lua_remove(L, -2); /* the functions hold the bridge */
+  return 1;
 }

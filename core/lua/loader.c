@@ -46,26 +46,13 @@ static const char *find_file(lua_State *L, const char *root, const char *name) {
   return file_exists(path) ? path : NULL;
 }
 
-static int open_core(lua_State *L) {
-  tide_lua_open_core(L, tide_lua_host(L));
-  return 1;
-}
-
-static int open_control(lua_State *L) {
-  tide_lua_open_control(L, tide_lua_host(L));
-  return 1;
-}
-
 /* What is written in C: the core, and parts of it that most scripts never ask
  * for. NULL for another name. */
 static lua_CFunction find_native(const char *name) {
-  static const struct {
-    const char *name;
-    lua_CFunction open;
-  } parts[] = {
-      {"", open_core},
+  static const luaL_Reg parts[] = {
+      {"", tide_lua_open_core},
       {".client", tide_lua_open_client},
-      {".control", open_control},
+      {".control", tide_lua_open_control},
       {".digest", tide_lua_open_digest},
 #ifdef TIDE_EDIT
       {".edit", tide_lua_open_edit},
@@ -84,7 +71,7 @@ static lua_CFunction find_native(const char *name) {
     return NULL;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strcmp(name + sizeof prefix - 1, parts[i].name) == 0)
-      return parts[i].open;
+      return parts[i].func;
   return NULL;
 }
 

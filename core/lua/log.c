@@ -146,7 +146,7 @@ static int log_dropped(lua_State *L) {
   return 1;
 }
 
-void tide_lua_open_log(lua_State *L, tide_host *host) {
+int tide_lua_open_log(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"write", log_write},
       {"audit", log_audit},
@@ -161,5 +161,6 @@ void tide_lua_open_log(lua_State *L, tide_host *host) {
       {NULL, NULL},
   };
 
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
+  return 1;
 }

@@ -106,6 +106,6 @@ int tide_lua_open_look(lua_State *L) {
                                        {"work", work},
                                        {"uptime", uptime},
                                        {NULL, NULL}};
-  tide_lua_newlib(L, tide_lua_host(L), functions);
+  tide_lua_newlib(L, functions);
   return 1;
 }

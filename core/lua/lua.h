@@ -1,9 +1,10 @@
 /* lua: what Lua sees of each room, one file a room, thin.
  *
- * Each tide_lua_open_X leaves one table on the stack, which becomes
- * `moontide.core`.X. The functions in it find the host by their first upvalue:
- * tide_lua_host(L), which raises when it has gone. They are for the Lua
- * library; scripts do not see them, so they check what could crash and no more.
+ * Each tide_lua_open_X is a function for Lua and returns one table, which
+ * becomes `moontide.core`.X. It and the functions in the table find the host by
+ * their first upvalue: tide_lua_host(L), which raises when it has gone. They
+ * are for the Lua library; scripts do not see them, so they check what could
+ * crash and no more.
  */
 #ifndef TIDE_LUA_H
 #define TIDE_LUA_H
@@ -70,23 +71,26 @@ void tide_lua_collector_turn(tide_host *host);
 /* ---- the rooms ---- */
 
 /* Makes a table of functions that know the host. */
-void tide_lua_newlib(lua_State *L, tide_host *host, const luaL_Reg *functions);
+void tide_lua_newlib(lua_State *L, const luaL_Reg *functions);
 
-void tide_lua_open_host(lua_State *L, tide_host *host);
-void tide_lua_open_clock(lua_State *L, tide_host *host);
-void tide_lua_open_state(lua_State *L, tide_host *host);
-void tide_lua_open_log(lua_State *L, tide_host *host);
-void tide_lua_open_watchdog(lua_State *L, tide_host *host);
-void tide_lua_open_coroutine(lua_State *L, tide_host *host);
-void tide_lua_open_task(lua_State *L, tide_host *host);
-void tide_lua_open_signals(lua_State *L, tide_host *host);
-void tide_lua_open_notify(lua_State *L, tide_host *host);
-void tide_lua_open_http(lua_State *L, tide_host *host);
-void tide_lua_open_health(lua_State *L, tide_host *host);
-void tide_lua_open_files(lua_State *L, tide_host *host);
+int tide_lua_open_host(lua_State *L);
+int tide_lua_open_clock(lua_State *L);
+int tide_lua_open_state(lua_State *L);
+int tide_lua_open_log(lua_State *L);
+int tide_lua_open_watchdog(lua_State *L);
+int tide_lua_open_coroutine(lua_State *L);
+int tide_lua_open_task(lua_State *L);
+int tide_lua_open_signals(lua_State *L);
+int tide_lua_open_notify(lua_State *L);
+int tide_lua_open_http(lua_State *L);
+int tide_lua_open_health(lua_State *L);
+int tide_lua_open_files(lua_State *L);
 
-/* `moontide.core.digest`, `.work`, `.look`, `.tail` and `.embed`, with the host
- * in the first upvalue. */
+/* All of these: `moontide.core`. */
+int tide_lua_open_core(lua_State *L);
+
+/* Modules of their own, for nothing of them is needed at a start. */
+int tide_lua_open_control(lua_State *L);
 int tide_lua_open_digest(lua_State *L);
 int tide_lua_open_work(lua_State *L);
 int tide_lua_open_look(lua_State *L);
@@ -94,13 +98,6 @@ int tide_lua_open_tail(lua_State *L);
 int tide_lua_open_embed(lua_State *L);
 /* Forgets who listens to events. */
 void tide_lua_free_listeners(tide_host *host);
-
-/* `moontide.core.control`, a module of its own: nothing of it is needed at a
- * start. */
-void tide_lua_open_control(lua_State *L, tide_host *host);
-
-/* The whole of `moontide.core`, left on the stack. */
-void tide_lua_open_core(lua_State *L, tide_host *host);
 
 /* package.preload.luv, with the host in the first upvalue. (luv.c) */
 int tide_lua_open_luv(lua_State *L);

@@ -55,7 +55,7 @@ static int notify_listen_fds(lua_State *L) {
   return 1;
 }
 
-void tide_lua_open_notify(lua_State *L, tide_host *host) {
+int tide_lua_open_notify(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"active", notify_active},
       {"send", notify_send},
@@ -65,5 +65,6 @@ void tide_lua_open_notify(lua_State *L, tide_host *host) {
       {NULL, NULL},
   };
 
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
+  return 1;
 }

@@ -67,10 +67,11 @@ static int known(lua_State *L) {
   return 1;
 }
 
-void tide_lua_open_signals(lua_State *L, tide_host *host) {
+int tide_lua_open_signals(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"on", on},       {"watch", watch},     {"unwatch", unwatch},
       {"known", known}, {"deliver", deliver}, {NULL, NULL},
   };
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
+  return 1;
 }

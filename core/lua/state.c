@@ -56,11 +56,12 @@ static int move(lua_State *L) {
   return 1;
 }
 
-void tide_lua_open_state(lua_State *L, tide_host *host) {
+int tide_lua_open_state(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"get", get},   {"was_ready", was_ready},
       {"move", move}, {"on_move", on_move},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
+  return 1;
 }

@@ -83,6 +83,6 @@ int tide_lua_open_tail(lua_State *L) {
       {"take", take},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, tide_lua_host(L), functions);
+  tide_lua_newlib(L, functions);
   return 1;
 }

@@ -347,14 +347,15 @@ static void keep_for_c(lua_State *L, tide_sched *s, int up) {
   s->live_ref = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
+static int open_room(lua_State *L, tide_host *host);
+
 /* anew() -> a room like this one with no tasks, for tests that load the library
  * anew: those of the room before are run no more. */
 static int anew(lua_State *L) {
-  tide_lua_open_task(L, tide_sched_of(L)->host);
-  return 1;
+  return open_room(L, tide_sched_of(L)->host);
 }
 
-void tide_lua_open_task(lua_State *L, tide_host *host) {
+static int open_room(lua_State *L, tide_host *host) {
   static const luaL_Reg own[] = {
       {"policy", policy}, {"anew", anew}, {NULL, NULL}};
   tide_sched *s;
@@ -382,4 +383,9 @@ void tide_lua_open_task(lua_State *L, tide_host *host) {
   tide_task_name_slices(host);
   lua_rotate(L, up, 1);
   lua_settop(L, up);
+  return 1;
+}
+
+int tide_lua_open_task(lua_State *L) {
+  return open_room(L, tide_lua_host(L));
 }

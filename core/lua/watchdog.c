@@ -97,7 +97,7 @@ static int policy(lua_State *L) {
   return 0;
 }
 
-void tide_lua_open_watchdog(lua_State *L, tide_host *host) {
+int tide_lua_open_watchdog(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"total", total}, {"shutdown_total", shutdown_total},
       {"begin", begin}, {"finish", finish},
@@ -105,5 +105,6 @@ void tide_lua_open_watchdog(lua_State *L, tide_host *host) {
       {"place", place}, {"policy", policy},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, host, functions);
+  tide_lua_newlib(L, functions);
+  return 1;
 }

@@ -84,6 +84,6 @@ int tide_lua_open_work(lua_State *L) {
     lua_setfield(L, -2, "__index");
   }
   lua_pop(L, 1);
-  tide_lua_newlib(L, tide_lua_host(L), functions);
+  tide_lua_newlib(L, functions);
   return 1;
 }

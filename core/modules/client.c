@@ -208,7 +208,7 @@ int tide_lua_open_client(lua_State *L) {
       {"now", now},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, tide_lua_host(L), functions);
+  tide_lua_newlib(L, functions);
   tide_client_add_terminal(L);
   return 1;
 }

@@ -340,6 +340,6 @@ static int open_editor(lua_State *L) {
 
 int tide_lua_open_edit(lua_State *L) {
   static const luaL_Reg functions[] = {{"open", open_editor}, {NULL, NULL}};
-  tide_lua_newlib(L, tide_lua_host(L), functions);
+  tide_lua_newlib(L, functions);
   return 1;
 }

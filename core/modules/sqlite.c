@@ -368,6 +368,6 @@ int tide_lua_open_sqlite(lua_State *L) {
       {"claim", tide_lua_claim},
       {NULL, NULL},
   };
-  tide_lua_newlib(L, tide_lua_host(L), functions);
+  tide_lua_newlib(L, functions);
   return 1;
 }
