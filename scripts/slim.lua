@@ -73,9 +73,9 @@ return function(code)
       elseif opcode == NEWTABLE then
         local wanted, given = fields[register] or 0, word >> 16 & 0xff
         fields[register] = nil
-        if given == 0 and wanted > 1 then
-          local log2 = math.ceil(math.log(wanted, 2))
-          replace(place, ("<I4"):pack(word | log2 + 1 << 16))
+        local size = wanted > 1 and math.ceil(math.log(wanted, 2)) + 1 or 0
+        if size > given then
+          replace(place, ("<I4"):pack(word & 0xff00ffff | size << 16))
         end
       end
     end

@@ -14,6 +14,7 @@ local M = {}
 ---@field budgets { startup: tide.BudgetReport, shutdown: tide.BudgetReport }
 ---@field exits boolean|nil the watchdog ends the process at a total (not embedded)
 ---@field kubernetes boolean|nil the process runs in a pod
+---@field chosen { budget: table, report: tide.BudgetReport, node: tide.PhaseNode }[]|nil filled in
 
 local function text(config, key)
   local value = config.get(key)
@@ -21,16 +22,33 @@ local function text(config, key)
   return ("%s %s (%s)"):format(key, tostring(value), config.origin(key))
 end
 
---- One message for each phase of both pipelines of which `say` has something to say.
-local function each_phase(subject, say)
-  local messages = {}
+-- Of most phases nothing was asked for.
+local function is_chosen(budget)
+  local minimum = budget.minimum
+  return budget.explicit or budget.unbounded or budget.retry or minimum and minimum.explicit
+end
+
+local function chosen_phases(subject)
+  local chosen = {}
   for _, kind in ipairs({ "startup", "shutdown" }) do
     local report, graph = subject.budgets[kind], subject[kind]
     for _, budget in ipairs(report.phases) do
-      local message = say(budget, report, graph:get(budget.name))
-      if message then
-        messages[#messages + 1] = ("%s phase \"%s\": %s"):format(kind, budget.name, message)
+      if is_chosen(budget) then
+        chosen[#chosen + 1] = { budget = budget, report = report, node = graph:get(budget.name) }
       end
+    end
+  end
+  return chosen
+end
+
+--- One message for each chosen phase of both pipelines of which `say` has something to say.
+local function each_phase(subject, say)
+  local messages = {}
+  for _, phase in ipairs(subject.chosen) do
+    local message = say(phase.budget, phase.report, phase.node)
+    if message then
+      messages[#messages + 1] = ("%s phase \"%s\": %s"):format(phase.report.kind,
+        phase.budget.name, message)
     end
   end
   return messages
@@ -195,6 +213,7 @@ M.rows = {
 ---@return string[] warnings
 function M.check(subject)
   local found = { error = {}, warning = {} }
+  subject.chosen = chosen_phases(subject)
   for _, row in ipairs(M.rows) do
     for _, message in ipairs(row[3](subject) or {}) do table.insert(found[row[2]], message) end
   end

@@ -6,21 +6,23 @@
 -- What a script does to the globals must not reach the words of its errors.
 local require, setmetatable = require, setmetatable
 
-local modules = {}
+local modules, names = {}, {}
+
+local Lazy = {
+  __index = function(self, key)
+    local value = require(names[self])[key]
+    self[key] = value
+    return value
+  end,
+}
 
 ---@param name string
 ---@return table
 return function(name)
   local module = modules[name]
   if not module then
-    module = setmetatable({}, {
-      __index = function(self, key)
-        local value = require(name)[key]
-        self[key] = value
-        return value
-      end,
-    })
-    modules[name] = module
+    module = setmetatable({}, Lazy)
+    modules[name], names[module] = module, name
   end
   return module
 end

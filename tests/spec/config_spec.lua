@@ -8,6 +8,19 @@ local function errors_of(tbl)
   return config.seal()
 end
 
+describe("the schema", function()
+  it("says which names hold keys", function()
+    local schema, groups = require "moontide.config.schema", {}
+    for _, row in ipairs(schema.keys) do
+      local group, rest = row[1]:match "^([^.]+)%.(.+)$"
+      if group then groups[group] = true end
+      assert.is_nil(rest and rest:find(".", 1, true), row[1]) -- what `named_row` takes two dots for
+    end
+    for group in pairs(schema.named) do groups[group] = true end
+    assert.same(groups, schema.groups)
+  end)
+end)
+
 describe("a setting", function()
   before_each(config.reset)
   after_each(config.reset)

@@ -7,23 +7,20 @@ local M = {}
 ---@type table<string, table> key -> row of the schema
 M.rows = {}
 ---@type table<string, boolean> "shutdown", "shutdown.phases": what holds keys
-M.groups = {}
+M.groups = schema.groups
 --- Groups whose next part is a name the user chooses.
 M.named = schema.named
 
-for _, row in ipairs(schema.keys) do
-  local key = row[1]
-  M.rows[key] = row
-  local dot = key:find(".", 1, true) -- there is at most one
-  if dot then M.groups[key:sub(1, dot - 1)] = true end
-end
-for group in pairs(schema.named) do M.groups[group] = true end
+for _, row in ipairs(schema.keys) do M.rows[row[1]] = row end
 
 --- The row of `shutdown.phases.NAME.timeout`, or nil.
 function M.named_row(key)
-  local group, name, field = key:match("^(%a+%.%a+)%.(.+)%.([^.]+)$")
+  local dot = key:find(".", 1, true)
+  dot = dot and key:find(".", dot + 1, true)
+  local group = dot and key:sub(1, dot - 1)
   local named = group and schema.named[group]
   if not named then return nil end
+  local name, field = key:match("^(.+)%.([^.]+)$", dot + 1)
   for _, row in ipairs(named) do
     if row[1] == field then return row, group, name, field end
   end

@@ -85,6 +85,13 @@ M.keys = {
   { "timeouts.force_flush", "duration", 1 },
 }
 
+--- What holds keys.
+M.groups = {
+  manage = true, startup = true, shutdown = true, uncaught = true, log = true, console = true,
+  control = true, report = true, limits = true, timeouts = true,
+  ["startup.phases"] = true, ["shutdown.phases"] = true, ["shutdown.reasons"] = true,
+}
+
 --- Keys under a name the user chooses: `shutdown.phases.NAME.timeout`.
 M.named = {
   ["startup.phases"] = {

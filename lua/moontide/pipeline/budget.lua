@@ -86,7 +86,7 @@ local function phase_budget(node, config, kind, total, minimum)
   local timeout, origin, explicit = chosen_timeout(node, config, kind)
   local budget = {
     name = node.name, explicit = explicit, enabled = node.enabled, minimum = minimum,
-    unbounded = timeout == math.huge,
+    unbounded = timeout == math.huge, timeout = nil, origin = nil, worst = nil,
   }
   if minimum and timeout < minimum.seconds and not explicit then
     timeout, origin = minimum.seconds, ("%s (%s)"):format(minimum.why, minimum.origin)

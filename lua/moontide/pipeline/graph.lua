@@ -88,15 +88,16 @@ end
 
 local function add(graph, name, opts, site)
   check_name(graph, name, site)
+  local number, is_shutdown = #graph.nodes + 1, graph.kind == "shutdown"
+  -- With a place for each field that most have in the end, so that it never grows.
   local node = {
-    name = name, after = NONE, before = NONE, mode = "parallel", enabled = true,
-    always = false, site = site or "?",
+    name = name, number = number, after = NONE, before = NONE, mode = "parallel", enabled = true,
+    always = false, site = site or "?", builtin = nil, recover = is_shutdown or nil,
+    on_fail = not is_shutdown and "exit" or nil, timeout = nil, timeout_origin = nil,
+    effective = nil,
   }
-  if graph.kind == "shutdown" then node.recover = true else node.on_fail = "exit" end
   local message = options.read(graph.kind, node, opts)
   if message then refuse(site, "phase \"%s\": %s", name, message) end
-  local number = #graph.nodes + 1
-  node.number = number
   graph.nodes[number], graph.by_name[name] = node, node
   graph.labels[number], graph.numbers[name], graph.waits[number] = name, number, node.after
   if node.before[1] then

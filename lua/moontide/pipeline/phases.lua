@@ -32,26 +32,31 @@ M.hooks = {
   opts = { after = "before-actor-system-terminate", timeout = "none", mode = "lifo" },
 }
 
-local function constant(name)
-  return (("-" .. name):gsub("%-(%a)", string.upper))
-end
+-- ServiceUnbind = "service-unbind", ..., and those names in order.
+local constants, known
 
-local constants, known = {}, {}
-for i, phase in ipairs(M.shutdown) do
-  known[i] = constant(phase.name)
-  constants[known[i]] = phase.name
+local function name_all()
+  constants, known = {}, {}
+  for i, phase in ipairs(M.shutdown) do
+    known[i] = ("-" .. phase.name):gsub("%-(%a)", string.upper)
+    constants[known[i]] = phase.name
+  end
 end
 
 --- ServiceUnbind = "service-unbind", ...; reading or writing another name raises.
 ---@type table<string, string>
 M.names = setmetatable({}, {
   __index = function(_, key)
+    if not constants then name_all() end
     local name = constants[key]
     if not name then error("tide.phases: " .. suggest.unknown("phase", key, known), 2) end
     return name
   end,
   __newindex = function() error("tide.phases cannot be changed", 2) end,
-  __pairs = function() return next, constants end,
+  __pairs = function()
+    if not constants then name_all() end
+    return next, constants
+  end,
 })
 
 return M
