@@ -73,9 +73,9 @@ return function(code)
       elseif opcode == NEWTABLE then
         local wanted, given = fields[register] or 0, word >> 16 & 0xff
         fields[register] = nil
-        local size = wanted > 1 and math.ceil(math.log(wanted, 2)) + 1 or 0
-        if size > given then
-          replace(place, ("<I4"):pack(word & 0xff00ffff | size << 16))
+        local needed = wanted > 1 and math.ceil(math.log(wanted, 2)) + 1 or 0
+        if needed > given then
+          replace(place, ("<I4"):pack(word & 0xff00ffff | needed << 16))
         end
       end
     end
