@@ -168,15 +168,16 @@ function Link:hold()
   self.held = {}
 end
 
---- Hears what has come meanwhile.
+--- Hears what has come meanwhile, and while that is worked on, in order.
+---@async
 function Link:release()
-  local held, over = self.held, self.held_over
-  self.held, self.held_over = nil, nil
-  for _, text in ipairs(held) do
-    if self.closed then return end
-    self:guarded(self.hear, self, text)
+  local held, i = self.held, 1
+  while held[i] and not self.closed do
+    self:guarded(self.hear, self, held[i])
+    i = i + 1
   end
-  if over and not self.closed then hear_over(self, over) end
+  self.held = nil
+  if self.held_over and not self.closed then hear_over(self, self.held_over) end
 end
 
 local function on_line(id, text)

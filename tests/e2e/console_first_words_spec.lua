@@ -54,6 +54,15 @@ describe("the first words of a client", function()
     client:wait_closed()
   end)
 
+  it("may be of a successor first, and of a console then", function()
+    client:send(line { id = 1, type = "hello", protocol = 1 }
+      .. line { id = 2, type = "eval", source = "n = 'first' return n" }
+      .. line { id = 3, type = "eval", source = "n = n .. ', second' return n" })
+    assert.equal("app", client:receive(function(m) return m.type == "hello" end).name)
+    assert.equal("\"first\"", client:finish(2).text)
+    assert.equal("\"first, second\"", client:finish(3).text)
+  end)
+
   it("may be more requests than run at once: each has one end", function()
     local said = {}
     for i = 1, 500 do said[i] = line { id = i, type = "status" } end
