@@ -123,7 +123,8 @@ static int tick(tide_host *host, uint64_t end) {
   tide_lua_set_budget(host, -1);
   host->polls_first = false;
   host->tick_end = 0;
-  return rc;
+  /* What the queue alone began to watch is not in the epoll yet. */
+  return rc == TIDE_IS_IDLE && host->queue_had_tick ? TIDE_HAS_MORE : rc;
 }
 
 /* No time at all is one turn all the same. */

@@ -281,7 +281,7 @@ void tide_host__stop(tide_host *host, int code) {
   host->stopped = true;
   /* Either also ends a poll that is about to begin. A loop that its owner turns
    * is not stopped: there may be more on it. */
-  if (host->running)
+  if (host->running && !host->queue_alone)
     uv_stop(host->loop);
   else
     uv_async_send(&host->async);

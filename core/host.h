@@ -121,7 +121,8 @@ struct tide_host {
   atomic_bool kill_wanted;      /* ... by tide_kill */
   tide_deadline step_end;       /* of a tide_step that waits */
   uint64_t tick_end;            /* of a tide_tick, as tide_clock_mono; else 0 */
-  bool polls_first;    /* in a tide_tick, which has run the queue itself */
+  bool polls_first;    /* in a tide_tick, which runs the queue itself */
+  bool queue_alone;    /* and does so now: outside uv_run, though `running` */
   bool queue_had_tick; /* the last one, so this one is the loop's first */
 
   int inside;        /* callbacks of the program's that are not Lua's */

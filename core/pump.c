@@ -124,9 +124,10 @@ static void pump(tide_host *host) {
 }
 
 void tide_pump_queue(tide_host *host) {
-  host->running = true;
+  host->running = host->queue_alone = true;
+  uv_update_time(host->loop); /* what a turn does before its own */
   pump(host);
-  host->running = false;
+  host->running = host->queue_alone = false;
 }
 
 bool tide_host__pump_dry(tide_host *host) {
@@ -210,8 +211,15 @@ static void on_check(uv_check_t *handle) {
   tide_lua_collector_turn(host);
   /* What the callbacks have put there can wait for the next tick when they have
    * taken all of this one: that begins with the queue. */
-  if (host->pump_wanted && !is_tick_over(host))
-    pump(host);
+  if (!host->pump_wanted || is_tick_over(host))
+    return;
+  if (host->tick_end != 0) { /* what the callbacks have left of it */
+    uint64_t now = tide_clock_mono();
+    tide_lua_set_budget(host, now < host->tick_end
+                                  ? (int64_t)((host->tick_end - now) / TIDE_US)
+                                  : 0);
+  }
+  pump(host);
 }
 
 /* ---- what other threads ask for --------------------------------------------

@@ -89,7 +89,7 @@ int tide_watchdog_place(tide_watchdog *watchdog, const char *directory,
 /* What may be asked there. [loop] */
 void tide_watchdog_set_policy(tide_watchdog *watchdog, tide_policy policy);
 /* The process is about to end without tide_watchdog_stop: removes the line's
- * file, and has whoever waits there answered, for at most 20 ms. [loop] */
+ * file, and has whoever waits there answered, for some 50 ms at most. [loop] */
 void tide_watchdog_leave(tide_watchdog *watchdog);
 
 /* In a child of the process, where the thread is not: closes what the child has

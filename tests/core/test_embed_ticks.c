@@ -2,6 +2,7 @@
  * typed at the console, and what one callback puts behind another, keeps to
  * them. Processor time is measured, for others may have the machine. */
 #include <lua.h>
+#include <uv.h>
 
 #include "embed_helpers.h"
 
@@ -188,6 +189,47 @@ static void a_full_queue_and_what_has_come_do_not_share_a_tick(void **state) {
   tide_free(host);
 }
 
+/* The queue may end the host in a tick of its own: the next turn of a loop that
+ * is the program's is none to be cut short. */
+static void on_late(uv_timer_t *timer) {
+  *(bool *)timer->data = true;
+  uv_stop(timer->loop);
+}
+
+static void an_end_in_the_queue_leaves_the_loop_alone(void **state) {
+  uv_loop_t loop;
+  uv_timer_t timer;
+  tide_options options;
+  tide_host *host;
+  bool late = false;
+  int rc = TIDE_HAS_MORE;
+  double end = now() + 10;
+  (void)state;
+  assert_int_equal(uv_loop_init(&loop), 0);
+  tide_options_init(&options);
+  options.loop = &loop;
+  host = new_host_with(&options);
+  load(host, PLAIN "function finish() tide.spawn(function()\n"
+                   "  require('moontide.core').host.stop(0)\n"
+                   "end) end\n");
+  assert_int_equal(tide_start(host), 0);
+  ready(host);
+  lua_getglobal(tide_lua(host), "finish");
+  assert_int_equal(tide_call(host, 0, 0), 0);
+  while (rc != TIDE_IS_STOPPED && now() < end)
+    rc = tide_tick(host, 1); /* the queue takes each that it has */
+  assert_int_equal(rc, TIDE_IS_STOPPED);
+  assert_int_equal(uv_timer_init(&loop, &timer), 0);
+  timer.data = &late;
+  assert_int_equal(uv_timer_start(&timer, on_late, 5, 0), 0);
+  uv_run(&loop, UV_RUN_DEFAULT);
+  assert_true(late);
+  uv_close((uv_handle_t *)&timer, NULL);
+  tide_free(host);
+  uv_run(&loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 /* Each tick without a budget has its turn of the queue. */
 static void no_budget_is_a_turn_all_the_same(void **state) {
   tide_host *host = started(PLAIN "tide.spawn(function()\n"
@@ -209,6 +251,7 @@ int main(void) {
       cmocka_unit_test(an_evaluation_that_sorts_again_and_again),
       cmocka_unit_test(what_a_callback_begins_waits_for_the_next_tick),
       cmocka_unit_test(a_full_queue_and_what_has_come_do_not_share_a_tick),
+      cmocka_unit_test(an_end_in_the_queue_leaves_the_loop_alone),
       cmocka_unit_test(no_budget_is_a_turn_all_the_same),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
