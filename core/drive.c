@@ -89,11 +89,6 @@ int tide_step(tide_host *host, int64_t timeout_ms) {
   return standing(host);
 }
 
-static void give(tide_host *host, uint64_t end) {
-  uint64_t now = tide_clock_mono();
-  tide_lua_set_budget(host, now < end ? (int64_t)((end - now) / TIDE_US) : 0);
-}
-
 /* The queue alone, when it was not alone in the last tick: what it leaves
  * unfinished would be paid beside what has come for the callbacks. Whether that
  * was all of this tick. */
@@ -102,25 +97,20 @@ static bool queue_takes_it(tide_host *host, uint64_t end) {
     host->queue_had_tick = false;
     return false;
   }
-  give(host, end);
   tide_pump_queue(host);
   host->queue_had_tick = tide_clock_mono() >= end;
   return host->queue_had_tick;
 }
 
-/* Each turn has what is left. */
 static int tick(tide_host *host, uint64_t end) {
   int rc;
   host->tick_end = end;
   host->polls_first = true;
   do {
-    if (!queue_takes_it(host, end)) {
-      give(host, end);
+    if (!queue_takes_it(host, end))
       tide_host__turn(host, false);
-    }
     rc = standing(host);
   } while (rc == TIDE_HAS_MORE && tide_clock_mono() < end);
-  tide_lua_set_budget(host, -1);
   host->polls_first = false;
   host->tick_end = 0;
   /* What the queue alone began to watch is not in the epoll yet. */
@@ -130,9 +120,7 @@ static int tick(tide_host *host, uint64_t end) {
 /* No time at all is one turn all the same. */
 static int shortest_tick(tide_host *host) {
   host->tick_end = tide_clock_mono();
-  tide_lua_set_budget(host, 0);
   tide_host__turn(host, false);
-  tide_lua_set_budget(host, -1);
   host->tick_end = 0;
   return standing(host);
 }

@@ -103,6 +103,15 @@ static void on_idle(uv_idle_t *handle) {
   (void)handle; /* its being active keeps the poll from blocking */
 }
 
+/* What is left of a tick; without one, the queue's own measure. */
+static int64_t budget_us(const tide_host *host) {
+  uint64_t now;
+  if (host->tick_end == 0)
+    return -1;
+  now = tide_clock_mono();
+  return now < host->tick_end ? (int64_t)((host->tick_end - now) / TIDE_US) : 0;
+}
+
 /* One budget of the run queue. */
 static void pump(tide_host *host) {
   lua_State *L = host->L;
@@ -111,6 +120,7 @@ static void pump(tide_host *host) {
   host->ran = true;
   if (host->pump == LUA_NOREF)
     return;
+  tide_lua_set_budget(host, budget_us(host));
   lua_rawgeti(L, LUA_REGISTRYINDEX, host->pump);
   if (call(host, 0, 1, TIDE_ENTER_UNBOUNDED, "scheduler")) {
     more = lua_toboolean(L, -1);
@@ -211,15 +221,8 @@ static void on_check(uv_check_t *handle) {
   tide_lua_collector_turn(host);
   /* What the callbacks have put there can wait for the next tick when they have
    * taken all of this one: that begins with the queue. */
-  if (!host->pump_wanted || is_tick_over(host))
-    return;
-  if (host->tick_end != 0) { /* what the callbacks have left of it */
-    uint64_t now = tide_clock_mono();
-    tide_lua_set_budget(host, now < host->tick_end
-                                  ? (int64_t)((host->tick_end - now) / TIDE_US)
-                                  : 0);
-  }
-  pump(host);
+  if (host->pump_wanted && !is_tick_over(host))
+    pump(host);
 }
 
 /* ---- what other threads ask for --------------------------------------------

@@ -90,8 +90,12 @@ end
 local function on_first_line(link, text)
   link:spoke()
   link:hold()
-  task.start({ name = "control connection", scope = task.pipeline, kind = "internal" }, begin, link,
-    text)
+  task.start({
+    name = "control connection", scope = task.pipeline, kind = "internal",
+    on_end = function()
+      if link.held then link:close() end -- it did not get to its end: nobody would hear more
+    end,
+  }, begin, link, text)
 end
 
 --- Somebody has connected.

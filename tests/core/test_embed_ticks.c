@@ -120,18 +120,20 @@ static bool is_set(tide_host *host, const char *name) {
   return set;
 }
 
+#define BUSY                                                                   \
+  "local uv = require 'luv'\n"                                                 \
+  "function busy()\n"                                                          \
+  "  local e = uv.hrtime() + 2e6\n"                                            \
+  "  while uv.hrtime() < e do end\n"                                           \
+  "end\n"
+
 static void what_a_callback_begins_waits_for_the_next_tick(void **state) {
   tide_host *host =
-      started(PLAIN "local uv = require 'luv'\n"
-                    "function busy()\n"
-                    "  local e = uv.hrtime() + 2e6\n"
-                    "  while uv.hrtime() < e do end\n"
-                    "end\n"
-                    "local async = uv.new_async(function()\n"
-                    "  busy() called = true\n"
-                    "  tide.spawn(function() busy() ran = true end)\n"
-                    "end)\n"
-                    "function ask() async:send() end\n");
+      started(PLAIN BUSY "local async = uv.new_async(function()\n"
+                         "  busy() called = true\n"
+                         "  tide.spawn(function() busy() ran = true end)\n"
+                         "end)\n"
+                         "function ask() async:send() end\n");
   (void)state;
   ready(host);
   while (tide_tick(host, 1000) == TIDE_HAS_MORE)
@@ -157,21 +159,17 @@ static lua_Integer count_of(tide_host *host, const char *name) {
 }
 
 static void a_full_queue_and_what_has_come_do_not_share_a_tick(void **state) {
-  tide_host *host = started(PLAIN "local uv = require 'luv'\n"
-                                  "steps, called = 0, 0\n"
-                                  "function busy()\n"
-                                  "  local e = uv.hrtime() + 2e6\n"
-                                  "  while uv.hrtime() < e do end\n"
-                                  "end\n"
-                                  "local async = uv.new_async(function()\n"
-                                  "  busy() called = called + 1\n"
-                                  "end)\n"
-                                  "function ask() async:send() end\n"
-                                  "tide.spawn(function()\n"
-                                  "  while true do\n"
-                                  "    busy() steps = steps + 1 tide.sleep(0)\n"
-                                  "  end\n"
-                                  "end)\n");
+  tide_host *host =
+      started(PLAIN BUSY "steps, called = 0, 0\n"
+                         "local async = uv.new_async(function()\n"
+                         "  busy() called = called + 1\n"
+                         "end)\n"
+                         "function ask() async:send() end\n"
+                         "tide.spawn(function()\n"
+                         "  while true do\n"
+                         "    busy() steps = steps + 1 tide.sleep(0)\n"
+                         "  end\n"
+                         "end)\n");
   lua_Integer before = 0;
   int shared = 0;
   (void)state;
@@ -189,13 +187,13 @@ static void a_full_queue_and_what_has_come_do_not_share_a_tick(void **state) {
   tide_free(host);
 }
 
-/* The queue may end the host in a tick of its own: the next turn of a loop that
- * is the program's is none to be cut short. */
 static void on_late(uv_timer_t *timer) {
   *(bool *)timer->data = true;
   uv_stop(timer->loop);
 }
 
+/* The queue may end the host in a tick of its own: the next run of a loop that
+ * is the program's must not be cut short by that. */
 static void an_end_in_the_queue_leaves_the_loop_alone(void **state) {
   uv_loop_t loop;
   uv_timer_t timer;

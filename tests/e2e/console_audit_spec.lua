@@ -51,6 +51,15 @@ describe("the audit", function()
     assert.equal("number", type(after.ms))
   end)
 
+  it("has what was interrupted before it began", function()
+    start()
+    client:hello()
+    client:send('{"id":71,"type":"eval","source":"tide.sleep(20)"}\n'
+      .. '{"id":72,"type":"interrupt","of":71}\n')
+    assert.equal("cancelled", client:finish(71).status)
+    assert.is_true(of(71, "eval").index < of(71, "eval ended").index)
+  end)
+
   local ends = {
     { "error", "error 'no'" }, { "timeout", "tide.sleep(20)", { timeout = 0.1 } },
     { "incomplete", "for" },

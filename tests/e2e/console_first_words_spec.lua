@@ -16,13 +16,6 @@ local app, client
 
 local function line(message) return cjson.encode(message) .. "\n" end
 
-local function sessions()
-  local watcher = console.connect(app)
-  local n = watcher:request({ type = "status" }).value.status.sessions
-  watcher:close()
-  return n - 1
-end
-
 describe("the first words of a client", function()
   setup(function() app = proc.start { script = APP } end)
   before_each(function() client = console.connect(app) end)
@@ -42,7 +35,7 @@ describe("the first words of a client", function()
     assert.equal("ready", client:finish(0).hello.state)
     for i = 1, 16 do assert.equal(tostring(i), client:finish(i).text) end
     client:wait_closed()
-    assert.equal(0, sessions())
+    assert.equal(0, console.sessions(app))
   end)
 
   it("are heard without a hello as well", function()
@@ -94,7 +87,7 @@ describe("the first words of a client", function()
     client:send("{nonsense\n" .. line { id = 1, type = "eval", source = "os.exit(3)" })
     client:receive(function(m) return m.type == "error" and m.message:find "JSON object" end)
     client:wait_closed()
-    assert.equal(0, sessions())
+    assert.equal(0, console.sessions(app))
   end)
 
   it("may be the last: nothing is left of who goes away at any moment", function()
@@ -105,7 +98,7 @@ describe("the first words of a client", function()
       if i % 3 == 0 then loop.turn_for(0.001 * (i % 5)) end
       hasty:close()
     end
-    loop.wait(function() return sessions() == 0 end, 5, "the end of all sessions")
+    loop.wait(function() return console.sessions(app) == 0 end, 5, "the end of all sessions")
     assert.same({}, app:find_logs { level = "error" })
   end)
 

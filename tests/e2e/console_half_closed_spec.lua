@@ -15,13 +15,6 @@ server:get("/", function() return "served" end)
 
 local app, client
 
-local function sessions()
-  local watcher = console.connect(app)
-  local n = watcher:request({ type = "status" }).value.status.sessions
-  watcher:close()
-  return n - 1
-end
-
 -- What has been said when the client closes its direction; what still comes.
 local states = {
   ["before a word"] = { say = function() end },
@@ -60,7 +53,7 @@ describe("a client that closes its direction", function()
       if state.answer then assert.equal(state.answer, client:finish(1).text) end
       if state.plain then client:expect(state.plain) end
       client:wait_closed()
-      assert.equal(0, sessions())
+      assert.equal(0, console.sessions(app))
       assert.equal("served", http.get(app.port, "/").body)
     end)
   end
@@ -72,7 +65,7 @@ describe("a client that closes its direction", function()
     client:close()
     local record = app:wait_log({ component = "console", msg = "eval ended" }, 5)
     assert.equal("cancelled", record.status)
-    loop.wait(function() return sessions() == 0 end, 5, "the end of the session")
+    loop.wait(function() return console.sessions(app) == 0 end, 5, "the end of the session")
   end)
 
   it("gets all of a long answer that it reads slowly", function()

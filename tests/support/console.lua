@@ -79,6 +79,16 @@ function M.connect(where)
   return self
 end
 
+--- How many other sessions the process has.
+---@param where string|test.Process
+---@return integer
+function M.sessions(where)
+  local watcher = M.connect(where)
+  local n = watcher:request({ type = "status" }).value.status.sessions
+  watcher:close()
+  return n - 1
+end
+
 --- Takes what comes; `connect` does it already.
 function Client:read()
   self.pipe:read_start(function(err, data)

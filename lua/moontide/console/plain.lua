@@ -3,7 +3,6 @@
 
 local audit = require "moontide.console.audit"
 local sessions = require "moontide.console.session"
-local task = require "moontide.task"
 local text_of = require "moontide.text"
 
 local M = {}
@@ -108,7 +107,7 @@ function M.begin(link, text)
     return M.render(message)
   end
   link.on_text = function(_, line) hear(session, state, line) end
-  task.sleep(0) -- as a client's first request
+  session:give_way()
   if not session.closed then hear(session, state, text) end
 end
 

@@ -46,9 +46,10 @@ local function problem(session, request)
   end
 end
 
+-- Once: before it begins, or when it has ended before it began.
 local function record(session, request, reply)
   local text = requests.audited[request.type]
-  if not text then return end
+  if not text or reply.audited then return end
   reply.audited = true
   audit.action(session, request.type, tostring(text(request)), request.id)
 end
@@ -64,7 +65,10 @@ local function start(session, request, reply)
   reply.task = task.start({
     name = ("console %s %s"):format(request.type, request.id), kind = "console",
     scope = session.scope, detached_errors = true,
-    on_end = function(t, _, outcome) reply:ended(t, outcome) end,
+    on_end = function(t, _, outcome)
+      record(session, request, reply)
+      reply:ended(t, outcome)
+    end,
   }, work, session, request, reply)
 end
 
@@ -92,7 +96,7 @@ end
 function M.asked(link, request)
   local is_new = not sessions.of(link)
   local session = session_of(link, request)
-  if session and is_new and task.current() then task.sleep(0) end
+  if session and is_new and task.current() then session:give_way() end
   if session and not session.closed then M.ask(session, request) end
 end
 
@@ -145,6 +149,7 @@ end
 
 -- Whether a session is answered all that it will be, has ended what it started, and has read it.
 local function is_over(session)
+  if session.opening and not session.closed then return false end
   local evaluations = session.evaluations
   if evaluations and evaluations:count() > 0 then return false end
   for _, reply in pairs(session.running) do

@@ -29,6 +29,7 @@ local write = core.log.write
 ---@field is_watched boolean|nil something waits for the client to read
 ---@field closers table<table, fun()> what `on_close` was given
 ---@field closed string|nil why
+---@field opening boolean|nil its first request is there, and begins in a moment
 local Session = {}
 Session.__index = Session
 
@@ -102,6 +103,15 @@ function M.open(link)
   write(0, "console", "session opened", "session", session.id, "uid", session.uid, "pid",
     session.pid, "comm", session.comm, "policy", allowed)
   return session
+end
+
+--- Between its opening and its first request: who turns the loop by ticks gives us a part of a
+--- frame only.
+---@async
+function Session:give_way()
+  self.opening = true
+  task.sleep(0)
+  self.opening = nil
 end
 
 --- The environment of its evaluations.
