@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "clock.h"
+#include "fork.h"
 
 int tide_alarm_init(tide_alarm *alarm) {
   atomic_init(&alarm->wake_at, TIDE_NEVER);
@@ -24,14 +25,18 @@ void tide_alarm_destroy(tide_alarm *alarm) {
 }
 
 int tide_alarm_by_fd(tide_alarm *alarm) {
-  int fd;
+  int fd, rc = 0;
+  bool held;
   if (atomic_load(&alarm->fd) >= 0)
     return 0;
+  held = tide_fork_hold_off();
   fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (fd < 0)
-    return uv_translate_sys_error(errno);
-  atomic_store(&alarm->fd, fd);
-  return 0;
+    rc = uv_translate_sys_error(errno);
+  else
+    atomic_store(&alarm->fd, fd);
+  tide_fork_go_ahead(held);
+  return rc;
 }
 
 void tide_alarm_ring(tide_alarm *alarm) {

@@ -70,9 +70,15 @@ int tide_control_directory(const char *path, tide_control_access access,
 void tide_control_place(char *out, size_t size);
 /* Binds and listens there, in a directory that was found right; waits for
  * nothing. 0, or a negative libuv error with a sentence: UV_EBUSY while others
- * bind in the directory. [any] */
+ * bind in the directory. What it opens can be seen from the start by a child
+ * that is made meanwhile: the lock, which it closes, and the socket. Not for
+ * the loop's thread (fork.h). */
+typedef struct tide_binding {
+  int lock; /* negative: none */
+  int fd;
+} tide_binding;
 int tide_control_bind(const struct sockaddr_un *address, const char *directory,
-                      int *fd, char *error, size_t size);
+                      tide_binding *binding, char *error, size_t size);
 /* Listens in such a directory. 0, or a negative libuv error with a sentence:
  * UV_EALREADY while it listens, and for a turn of the loop behind that. */
 int tide_control_listen(tide_control *control, const char *directory,

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "control_inside.h"
+#include "fork.h"
 #include "unix_path.h"
 
 enum { ACCEPTS_PER_TURN = 8, LOCK_TRIES = 20, DEAF_MS = 1000 };
@@ -82,14 +83,21 @@ void tide_control_place(char *out, size_t size) {
 /* Those who bind in the directory do it one after the other: what one has found
  * left behind, another may have bound before it is removed. The lock is held
  * for microseconds. */
-static int lock(const char *directory, int tries) {
+static int lock_file(const char *directory) {
   char path[4096];
-  struct timespec pause = {.tv_nsec = 1000000};
   snprintf(path, sizeof path, "%s/.lock", directory);
   int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0)
-    return uv_translate_sys_error(errno);
-  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  return fd >= 0 ? fd : uv_translate_sys_error(errno);
+}
+
+static bool locks(int fd) {
+  return flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static int lock(const char *directory, int tries) {
+  struct timespec pause = {.tv_nsec = 1000000};
+  int fd = lock_file(directory);
+  while (fd >= 0 && !locks(fd)) {
     if (--tries <= 0) {
       close(fd);
       return UV_EBUSY;
@@ -123,35 +131,56 @@ static int publish(int fd, const struct sockaddr_un *address) {
   return code;
 }
 
-static int open_socket(const struct sockaddr_un *address) {
+static int new_socket(void) {
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0)
-    return uv_translate_sys_error(errno);
-  /* The mode that the file will have, less the umask, which is the whole
-   * process's: it is left alone. */
-  int code = fchmod(fd, S_IRUSR | S_IWUSR) != 0 ? uv_translate_sys_error(errno)
-                                                : publish(fd, address);
+  return fd >= 0 ? fd : uv_translate_sys_error(errno);
+}
+
+/* The mode that the file will have, less the umask, which is the whole
+ * process's: it is left alone. */
+static int listen_at(int fd, const struct sockaddr_un *address) {
+  return fchmod(fd, S_IRUSR | S_IWUSR) != 0 ? uv_translate_sys_error(errno)
+                                            : publish(fd, address);
+}
+
+static int open_socket(const struct sockaddr_un *address) {
+  int fd = new_socket();
+  int code = fd >= 0 ? listen_at(fd, address) : fd;
   if (code == 0)
     return fd;
-  close(fd);
+  if (fd >= 0)
+    close(fd);
+  return code;
+}
+
+/* Under the lock. */
+static int bind_aside(tide_binding *binding, const struct sockaddr_un *address,
+                      char *why, size_t size) {
+  int code = tide_unix_make_way(address, why, size);
+  if (code != 0)
+    return code;
+  bool held = tide_fork_hold_off();
+  binding->fd = new_socket();
+  tide_fork_go_ahead(held);
+  code = binding->fd >= 0 ? listen_at(binding->fd, address) : binding->fd;
+  if (code != 0)
+    tide_fork_close(&binding->fd);
   return code;
 }
 
 int tide_control_bind(const struct sockaddr_un *address, const char *directory,
-                      int *fd, char *error, size_t size) {
+                      tide_binding *binding, char *error, size_t size) {
   char why[256] = "";
-  int code = lock(directory, 1);
-  int held = code;
-  if (held >= 0) {
-    code = tide_unix_make_way(address, why, sizeof why);
-    if (code == 0)
-      code = open_socket(address);
-    close(held);
-  }
-  if (code < 0)
-    return fail(error, size, "cannot open", address->sun_path, why, code);
-  *fd = code;
-  return 0;
+  bool held = tide_fork_hold_off();
+  int code = binding->lock = lock_file(directory);
+  tide_fork_go_ahead(held);
+  if (binding->lock >= 0)
+    code = locks(binding->lock) ? bind_aside(binding, address, why, sizeof why)
+                                : UV_EBUSY;
+  tide_fork_close(&binding->lock);
+  return code == 0
+             ? 0
+             : fail(error, size, "cannot open", address->sun_path, why, code);
 }
 
 static void refuse(int fd) {

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -12,15 +13,62 @@
 #include "host.h"
 #include "http/http.h"
 
+/* How long a fork, and who holds it off, wait for each other: opening a file
+ * may take seconds on a busy disk. */
+#define WAIT_NS 50000
+#define WAITS 200
+
 static atomic_uint generation;
 static int watch_error;
+static atomic_bool held_off;
+static _Thread_local bool fork_held;
+
+static void close_fd(int *fd) {
+  if (*fd >= 0)
+    close(*fd);
+  *fd = -1;
+}
+
+/* ---- not just now ---- */
+
+bool tide_fork_hold_off(void) {
+  struct timespec pause = {.tv_nsec = WAIT_NS};
+  for (int i = 0; atomic_exchange(&held_off, true); i++) {
+    if (i == WAITS)
+      return false;
+    nanosleep(&pause, NULL);
+  }
+  return true;
+}
+
+void tide_fork_go_ahead(bool held) {
+  if (held)
+    atomic_store(&held_off, false);
+}
+
+void tide_fork_close(int *fd) {
+  bool held = tide_fork_hold_off();
+  close_fd(fd);
+  tide_fork_go_ahead(held);
+}
+
+/* ---- noticing ---- */
+
+static void before_fork(void) {
+  fork_held = tide_fork_hold_off();
+}
+
+static void in_parent(void) {
+  tide_fork_go_ahead(fork_held);
+}
 
 static void in_child(void) {
   atomic_fetch_add(&generation, 1);
+  atomic_store(&held_off, false); /* whoever held it is not here */
 }
 
 static void watch_once(void) {
-  int rc = pthread_atfork(NULL, NULL, in_child);
+  int rc = pthread_atfork(before_fork, in_parent, in_child);
   watch_error = rc == 0 ? 0 : uv_translate_sys_error(rc);
 }
 
@@ -34,6 +82,8 @@ unsigned tide_fork_generation(void) {
   return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
+/* ---- whose calls these are ---- */
+
 int tide_host__check(const tide_host *host) {
   uv_thread_t self = uv_thread_self();
   if (host->generation != tide_fork_generation())
@@ -46,11 +96,7 @@ int tide_host__check_open(const tide_host *host) {
   return rc == 0 && host->closer_open ? TIDE_ESTATE : rc;
 }
 
-static void close_fd(int *fd) {
-  if (*fd >= 0)
-    close(*fd);
-  *fd = -1;
-}
+/* ---- letting go ---- */
 
 static void close_handle(uv_handle_t *handle) {
   uv_os_fd_t fd;

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fork.h"
 #include "watchdog_inside.h"
 
 /* ---- clients ---------------------------------------------------------- */
 
 void tide_oob_drop(tide_oob_client *client) {
-  close(client->fd);
-  client->fd = -1;
+  tide_fork_close(&client->fd);
 }
 
 /* What the socket takes now; the rest when it can be written again. */
@@ -120,8 +120,11 @@ static tide_oob_client *place_for(tide_oob_room *room) {
   return found;
 }
 
-static void seat(tide_oob_client *client, int fd, const struct ucred *peer) {
-  client->fd = fd;
+static void seat(tide_oob_client *client, int *fd, const struct ucred *peer) {
+  bool held = tide_fork_hold_off();
+  client->fd = *fd;
+  *fd = -1;
+  tide_fork_go_ahead(held);
   client->uid = peer->uid;
   client->pid = peer->pid;
   client->heard_at = tide_clock_mono();
@@ -129,30 +132,42 @@ static void seat(tide_oob_client *client, int fd, const struct ucred *peer) {
   client->in_length = client->out_length = 0;
 }
 
-static int accept_one(const tide_oob *oob) {
-  return accept4(oob->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+/* 0, or errno. */
+static int accept_one(tide_oob *oob) {
+  bool held = tide_fork_hold_off();
+  int error;
+  oob->coming = accept4(oob->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  error = oob->coming >= 0 ? 0 : errno;
+  tide_fork_go_ahead(held);
+  return error;
 }
 
 /* A process out of descriptors is one that somebody wants to look into: there
  * is one kept for him. Without it, or without memory, the socket waits: polled
  * on, it would spin. */
-static int accept_with_spare(tide_oob *oob) {
-  int fd = accept_one(oob);
-  if (fd >= 0 || errno == EAGAIN || errno == ECONNABORTED)
-    return fd;
+static void accept_with_spare(tide_oob *oob) {
+  int error = accept_one(oob);
+  if (error == 0 || error == EAGAIN || error == ECONNABORTED)
+    return;
   if (oob->spare >= 0) {
-    close(oob->spare);
-    oob->spare = -1;
-    fd = accept_one(oob);
+    tide_fork_close(&oob->spare);
+    error = accept_one(oob);
   }
-  if (fd < 0)
+  if (error != 0)
     oob->deaf_until = tide_clock_mono() + DEAF;
-  return fd;
+}
+
+static void keep_spare(tide_oob *oob) {
+  bool held;
+  if (oob->spare >= 0)
+    return;
+  held = tide_fork_hold_off();
+  oob->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  tide_fork_go_ahead(held);
 }
 
 static uint64_t look_at_spare(tide_oob *oob, uint64_t now) {
-  if (oob->spare < 0)
-    oob->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  keep_spare(oob);
   if (oob->deaf_until == 0)
     return TIDE_NEVER;
   if (oob->spare >= 0 || now >= oob->deaf_until)
@@ -165,17 +180,17 @@ static void arrive(tide_watchdog *watchdog) {
   tide_oob *oob = &watchdog->oob;
   struct ucred peer = {0};
   socklen_t length = sizeof peer;
-  int fd = accept_with_spare(oob);
-  if (fd < 0)
+  accept_with_spare(oob);
+  if (oob->coming < 0)
     return;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-    close(fd);
+  if (getsockopt(oob->coming, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+    tide_fork_close(&oob->coming);
   } else if (peer.uid != 0 && peer.uid != geteuid()) {
     tide_oob_audit(watchdog, peer.uid, peer.pid,
                    "refused who is neither this user nor root", NULL);
-    close(fd);
+    tide_fork_close(&oob->coming);
   } else {
-    seat(place_for(oob->room), fd, &peer);
+    seat(place_for(oob->room), &oob->coming, &peer);
   }
 }
 

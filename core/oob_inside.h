@@ -13,7 +13,8 @@
  *   oob_answer.c   the words of the answers
  *
  * Nothing here waits for a client, takes a lock or allocates while the line is
- * open: totals are looked at between any two steps. What a client sends and is
+ * open, and for a fork it waits some milliseconds at most (fork.h): totals are
+ * looked at between any two steps. What a client sends and is
  * sent is bounded; when all places are taken, the one that has been silent
  * longest goes. All of it is the watchdog's thread but for what says [loop].
  */
@@ -29,6 +30,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
+#include "control.h"
 #include "interrupt.h"
 
 enum {
@@ -122,11 +124,12 @@ typedef struct tide_oob {
   pthread_t opener; /* while it is being opened: files may take their time */
   _Atomic bool opened;
   int open_result; /* behind `opened`, with the next two */
-  int open_fd;
+  tide_binding binding;
   char open_error[512];
   int spare;           /* kept for a client when there are no descriptors */
   uint64_t deaf_until; /* even that was not enough; 0: listens */
   int fd;
+  int coming; /* a client who has no place yet */
   struct sockaddr_un at;
   uint64_t inode, device;
   tide_oob_room *room;

@@ -15,7 +15,7 @@
 #include <uv.h>
 
 #include "clock.h"
-#include "control.h"
+#include "fork.h"
 #include "unix_path.h"
 #include "watchdog_inside.h"
 #include "watchdog_words.h"
@@ -32,6 +32,8 @@ void tide_oob_init(tide_watchdog *watchdog) {
   tide_oob *oob = &watchdog->oob;
   oob->fd = -1;
   oob->spare = -1;
+  oob->coming = -1;
+  oob->binding = (tide_binding){.lock = -1, .fd = -1};
   oob->policy = TIDE_POLICY_EVAL;
   oob->open_at = watchdog->options.line
                      ? watchdog->options.started_at + OPEN_AFTER
@@ -151,18 +153,22 @@ static void warn(tide_watchdog *watchdog, const char *error) {
   tide_words_record(&words, TIDE_LOG_WARN, "no out-of-band line", &field, 1);
 }
 
+/* A fork finds none, or one without clients. */
 static bool map_room(tide_oob *oob) {
+  tide_oob_room *room;
+  bool held;
   int i;
   if (oob->room != NULL)
     return true;
-  oob->room = mmap(NULL, sizeof *oob->room, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (oob->room == MAP_FAILED) {
-    oob->room = NULL;
+  room = mmap(NULL, sizeof *room, PROT_READ | PROT_WRITE,
+              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED)
     return false;
-  }
   for (i = 0; i < TIDE_OOB_CLIENTS; i++)
-    oob->room->clients[i].fd = -1;
+    room->clients[i].fd = -1;
+  held = tide_fork_hold_off();
+  oob->room = room;
+  tide_fork_go_ahead(held);
   return true;
 }
 
@@ -179,7 +185,7 @@ static int listen_there(tide_oob *oob, char *error, size_t size) {
                                                   : TIDE_CONTROL_PRIVATE,
                                 true, error, size);
   if (rc == 0)
-    rc = tide_control_bind(&oob->at, oob->place.directory, &oob->open_fd, error,
+    rc = tide_control_bind(&oob->at, oob->place.directory, &oob->binding, error,
                            size);
   if (rc == 0)
     tide_unix_note(oob->at.sun_path, &oob->inode, &oob->device);
@@ -235,6 +241,13 @@ static uint64_t open_line(tide_watchdog *watchdog, uint64_t now) {
   return not_opened(watchdog, rc, "", now);
 }
 
+static void move_fd(int *from, int *to) {
+  bool held = tide_fork_hold_off();
+  *to = *from;
+  *from = -1;
+  tide_fork_go_ahead(held);
+}
+
 /* The opener is done, or waited for. Returns when to try again. */
 static uint64_t take_opened(tide_watchdog *watchdog, uint64_t now) {
   tide_oob *oob = &watchdog->oob;
@@ -242,7 +255,7 @@ static uint64_t take_opened(tide_watchdog *watchdog, uint64_t now) {
   pthread_join(oob->opener, NULL);
   rc = oob->open_result;
   if (rc == 0)
-    oob->fd = oob->open_fd;
+    move_fd(&oob->binding.fd, &oob->fd);
   atomic_store(&oob->state, rc == 0 ? TIDE_OOB_OPEN : TIDE_OOB_CLOSED);
   if (rc != 0)
     return not_opened(watchdog, rc, oob->open_error, now);
@@ -252,15 +265,17 @@ static uint64_t take_opened(tide_watchdog *watchdog, uint64_t now) {
 
 void tide_watchdog_after_fork(tide_watchdog *watchdog) {
   tide_oob *oob = &watchdog->oob;
-  int i, fd = atomic_exchange(&watchdog->alarm.fd, -1);
-  if (fd >= 0)
-    close(fd);
-  if (oob->fd < 0)
-    return;
-  close(oob->fd);
-  if (oob->spare >= 0)
-    close(oob->spare);
-  for (i = 0; i < TIDE_OOB_CLIENTS; i++)
+  int fds[] = {atomic_exchange(&watchdog->alarm.fd, -1),
+               oob->fd,
+               oob->spare,
+               oob->coming,
+               oob->binding.fd,
+               oob->binding.lock};
+  size_t i;
+  for (i = 0; i < sizeof fds / sizeof *fds; i++)
+    if (fds[i] >= 0)
+      close(fds[i]);
+  for (i = 0; oob->room != NULL && i < TIDE_OOB_CLIENTS; i++)
     if (oob->room->clients[i].fd >= 0)
       close(oob->room->clients[i].fd);
 }
@@ -279,11 +294,8 @@ void tide_oob_close(tide_watchdog *watchdog) {
   for (i = 0; i < TIDE_OOB_CLIENTS; i++)
     if (oob->room->clients[i].fd >= 0)
       tide_oob_drop(&oob->room->clients[i]);
-  if (oob->spare >= 0)
-    close(oob->spare);
-  oob->spare = -1;
-  close(oob->fd); /* behind the file: until then nobody can get its inode */
-  oob->fd = -1;
+  tide_fork_close(&oob->spare);
+  tide_fork_close(&oob->fd); /* behind the file: its inode is not free before */
 }
 
 /* ---- as time goes by -------------------------------------------------- */

@@ -119,6 +119,23 @@ static void nothing_but_libuvs_pipe_stays_in_a_child(void **state) {
   tide_free(host);
 }
 
+/* What a thread of the host's is opening, and no handle tells of yet: the line
+ * beside the loop comes some 50 ms after the start. */
+static void nothing_of_what_is_just_being_opened(void **state) {
+  int before = entries_of("/proc/self/fd");
+  (void)state;
+  for (int i = 0; i < 10; i++) {
+    tide_host *host = host_with(TIDE_CONSOLE, NULL, PLAIN);
+    double begun = now();
+    while (now() < begun + 0.03)
+      tide_step(host, 5);
+    while (now() < begun + 0.08)
+      assert_int_equal(kept_by_a_child(host, before), 0);
+    assert_true(tide_step(host, 0) >= 0);
+    stop(host);
+  }
+}
+
 /* The loop and what the program has on it is the program's to close. */
 static void on_a_loop_of_the_programs_only_what_is_the_hosts(void **state) {
   uv_loop_t loop;
@@ -224,6 +241,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_signal_of_the_childs_is_the_childs),
       cmocka_unit_test(nothing_but_libuvs_pipe_stays_in_a_child),
+      cmocka_unit_test(nothing_of_what_is_just_being_opened),
       cmocka_unit_test(on_a_loop_of_the_programs_only_what_is_the_hosts),
       cmocka_unit_test(children_that_are_made_while_it_is_terminated),
   };
