@@ -339,8 +339,9 @@ double tide_evaluation_slice(tide_sched *s, tide_task *t) {
   s->evaluating.spared = 0;
   s->evaluating.relay = NULL;
   s->evaluating.resumed = look_at_once(t, now);
+  s->evaluating.share_end = mono + longest_slice(s);
   tide_interrupt_hasten(s->host->interrupt, hook, mono,
-                        mono + longest_slice(s));
+                        s->evaluating.share_end);
   if (t->cancelled)
     return now + HOLD;
   return t->deadline != 0 ? t->deadline + SECOND_LINE : 0;
@@ -435,6 +436,15 @@ static int on_late(lua_State *L) {
   return 0;
 }
 
+/* has_had_its_share() -> whether the evaluation that runs ought to let others
+ * have their turn */
+static int has_had_its_share(lua_State *L) {
+  const tide_sched *s = sched_of(L);
+  lua_pushboolean(L, s->current != NULL && s->current->evaluation &&
+                         tide_clock_mono() >= s->evaluating.share_end);
+  return 1;
+}
+
 /* live() -> how many tasks of evaluations have begun and not ended */
 static int live(lua_State *L) {
   lua_pushinteger(L, sched_of(L)->evaluating.live);
@@ -443,8 +453,12 @@ static int live(lua_State *L) {
 
 int tide_lua_open_evaluation(lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"evaluates", evaluates}, {"kill", kill_task}, {"on_late", on_late},
-      {"live", live},           {NULL, NULL},
+      {"evaluates", evaluates},
+      {"kill", kill_task},
+      {"on_late", on_late},
+      {"live", live},
+      {"has_had_its_share", has_had_its_share},
+      {NULL, NULL},
   };
   tide_lua_newlib(L, functions);
   return 1;

@@ -164,6 +164,7 @@ typedef struct tide_sched {
     bool pausing;          /* the running one is on its way to the pump */
     bool resumed;          /* it goes on behind a pause, not looked at yet */
     double began;          /* its slice */
+    uint64_t share_end;    /* until when that may last */
     double looked;         /* the hook, or that */
     int period;            /* instructions until its next look */
     uint64_t patient_from; /* when code of the application's was first seen */

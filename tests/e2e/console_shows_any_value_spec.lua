@@ -13,6 +13,10 @@ awaiting = object(function() tide.sleep(5) return "slept" end)
 leaving = object(function() os.exit(3) end)
 huge = {}
 for i = 1, 1000000 do huge[i] = i end
+turns = 0
+local timer = require("luv").new_timer()
+timer:start(1, 1, function() turns = turns + 1 end)
+timer:unref()
 tide.run_until_terminated()
 ]]
 
@@ -60,6 +64,17 @@ describe("the value of an evaluation", function()
       "{ 1 } (__tostring took too long)")
     shown(slow:format("coroutine.wrap(function() while true do end end)()"),
       "{ 1 } (__tostring took too long)")
+  end)
+
+  it("is printed beside what else there is to do", function()
+    shown [[function slow()
+      local some = { __tostring = function() for _ = 1, 500000 do end return "slow" end }
+      local list = { n = turns }
+      for i = 1, 20 do list[i] = setmetatable({}, some) end
+      return list
+    end]]
+    local before = tonumber(shown("slow()"):match "n = (%d+)")
+    assert.is_true(tonumber(shown "turns") > before + 6)
   end)
 
   it("is answered also where its __tostring exits, which asks for a drain", function()

@@ -5,11 +5,15 @@ local core = require "moontide.core"
 local environment = require "moontide.console.environment"
 local errors = require "moontide.task.errors"
 local exit = require "moontide.exit"
+local native = require "moontide.core.evaluation"
 local printer = require "moontide.lazy" "moontide.console.printer"
 local task = require "moontide.task"
 local traceback = require "moontide.task.traceback"
 
-local M = {}
+local M = {
+  --- Seconds that printing and sending a value may take when its evaluation is cancelled meanwhile.
+  ANSWER = 2,
+}
 
 local INTERRUPTED = core.coroutine.interrupted
 
@@ -42,16 +46,23 @@ local function text_of(err)
   return ("%s... (%d bytes)"):format(message:sub(1, LIMIT), #message)
 end
 
+-- A large value is not printed in one go.
+local function give_way()
+  if native.has_had_its_share() then task.sleep(0) end
+end
+
 --- Its function has returned. That, printing, sending and ending are a slice each: who turns the
---- loop by ticks gives us a part of a frame only.
+--- loop by ticks gives us a part of a frame only. What was computed is told, also when the
+--- evaluation is cancelled in between.
 ---@async
 ---@param evaluation moontide.console.Evaluation
 ---@param packed { n: integer, [integer]: any }
 function M.values(evaluation, packed)
+  evaluation.task.shield = { till = core.clock.now() + M.ANSWER } -- to its end: nothing else comes
   task.sleep(0)
-  local text = printer.values(packed)
+  local text = printer.values(packed, nil, give_way)
   local data
-  if evaluation.json then data = printer.data_of(packed) end -- it may be false
+  if evaluation.json then data = printer.data_of(packed, nil, give_way) end -- it may be false
   task.sleep(0)
   evaluation.answered = true
   if packed.n > 0 then environment.keep(evaluation.session:environment(), packed[1]) end

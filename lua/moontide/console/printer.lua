@@ -40,10 +40,10 @@ local function complete(given)
   return limits
 end
 
-local function printing(given)
+local function printing(given, give_way)
   local limits = complete(given)
   return {
-    limits = limits, left = limits.bytes, open = {}, walk = entries.walk(),
+    limits = limits, left = limits.bytes, open = {}, walk = entries.walk(give_way),
     budget = metamethod.budget(),
   }
 end
@@ -80,12 +80,14 @@ end
 local function items_of(state, value, shown, depth)
   local items, left_out = {}, shown.more
   for i = 1, shown.list do
+    state.walk.give_way()
     local text = state.left > 0 and render(state, rawget(value, i), depth)
     if not text or not put(state, items, depth, text) then
       return items, left_out + shown.list - i + 1 + #shown.keys
     end
   end
   for i, key in ipairs(shown.keys) do
+    state.walk.give_way()
     local text = state.left > 0 and
       key_text(state, key) .. " = " .. render(state, rawget(value, key), depth)
     if not text or not put(state, items, depth, text) then
@@ -194,9 +196,10 @@ end
 --- else one below the other; "" for none. All together keep the limit of one value.
 ---@param packed { n: integer, [integer]: any }
 ---@param limits moontide.console.Limits|nil
+---@param give_way fun()|nil called between any two items: others may have their turn
 ---@return string
-function M.values(packed, limits)
-  local state = printing(limits)
+function M.values(packed, limits, give_way)
+  local state = printing(limits, give_way)
   local texts, separator = {}, "\t"
   local shown = math.min(packed.n, state.limits.items)
   for i = 1, shown do
@@ -221,9 +224,10 @@ end
 --- Several results as JSON can say them: one as itself, several as a list.
 ---@param packed { n: integer, [integer]: any }
 ---@param limits moontide.console.Limits|nil
+---@param give_way fun()|nil as for `values`
 ---@return any nil: there are none
-function M.data_of(packed, limits)
-  return require("moontide.console.printer.data").all(packed, complete(limits))
+function M.data_of(packed, limits, give_way)
+  return require("moontide.console.printer.data").all(packed, complete(limits), give_way)
 end
 
 return M

@@ -73,6 +73,7 @@ local function list_data(state, value, shown, depth)
     if state.left <= 0 then
       return list, shown.more + shown.list - i + 1 + #shown.keys
     end
+    state.walk.give_way()
     list[i] = convert(state, rawget(value, i), depth)
   end
   return list, shown.more
@@ -84,6 +85,7 @@ local function object_data(state, value, shown, depth)
   table.move(shown.keys, 1, #shown.keys, #keys + 1, keys)
   for i, key in ipairs(keys) do
     if state.left <= 0 then return object, shown.more + #keys - i + 1 end
+    state.walk.give_way()
     local name = key_data(state, key, object)
     state.left = state.left - cost(name)
     object[name] = convert(state, rawget(value, key), depth)
@@ -139,9 +141,9 @@ local function is_wide(value)
   return meta and rawget(meta, "__console") ~= nil
 end
 
-local function converting(limits)
+local function converting(limits, give_way)
   return {
-    limits = limits, open = {}, left = limits.bytes, walk = entries.walk(),
+    limits = limits, open = {}, left = limits.bytes, walk = entries.walk(give_way),
     budget = metamethod.budget(),
   }
 end
@@ -149,19 +151,21 @@ end
 --- The data of one value.
 ---@param value any
 ---@param limits moontide.console.Limits all of them
+---@param give_way fun()|nil see moontide.console.Walk
 ---@return any
-function M.of(value, limits)
-  return convert(converting(is_wide(value) and M.wide or limits), value, 0)
+function M.of(value, limits, give_way)
+  return convert(converting(is_wide(value) and M.wide or limits, give_way), value, 0)
 end
 
 --- The data of several results; all together keep the limit of one value.
 ---@param packed { n: integer, [integer]: any }
 ---@param limits moontide.console.Limits all of them
+---@param give_way fun()|nil
 ---@return any nil of none; of one itself; else a list
-function M.all(packed, limits)
+function M.all(packed, limits, give_way)
   if packed.n == 0 then return nil end
-  if packed.n == 1 then return M.of(packed[1], limits) end
-  local state, list = converting(limits), json.array {}
+  if packed.n == 1 then return M.of(packed[1], limits, give_way) end
+  local state, list = converting(limits, give_way), json.array {}
   for i = 1, packed.n do
     if i > limits.items or state.left <= 0 then
       list[i] = "... " .. entries.more(packed.n - i + 1, false)

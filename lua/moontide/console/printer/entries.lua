@@ -23,12 +23,19 @@ local NAMES = 10
 ---@field more integer entries that are not
 ---@field at_least boolean there may be still more
 
+-- Steps between two moments when others may have their turn.
+local REST = 64
+
 ---@class moontide.console.Walk
 ---@field left integer steps that may still be taken
+---@field give_way fun() called now and then: others may have their turn, and change what is shown
 
+local function nobody_waits() end
+
+---@param give_way fun()|nil
 ---@return moontide.console.Walk
-function M.walk()
-  return { left = ALL }
+function M.walk(give_way)
+  return { left = ALL, give_way = give_way or nobody_waits }
 end
 
 local RANK = { number = 1, string = 2, boolean = 3 }
@@ -43,10 +50,21 @@ local function before(a, b)
   return ("%p"):format(a) < ("%p"):format(b)
 end
 
+-- Keys of one kind, as nearly always, need no comparison of ours.
+local function sort(keys)
+  local kind = type(keys[1])
+  for i = 2, #keys do
+    if type(keys[i]) ~= kind then return table.sort(keys, before) end
+  end
+  if RANK[kind] and RANK[kind] <= 2 then return table.sort(keys) end
+  table.sort(keys, before)
+end
+
 -- Takes the keys that are no part of the list, from `key` on; returns whether it came to the end.
-local function look(value, key, length, found, most)
+local function look(value, key, length, found, walk, most)
   local _, lost
   for taken = 1, most do
+    if taken % REST == 0 then walk.give_way() end
     key, _, lost = step(value, key)
     if key == nil then
       found.steps = found.steps + taken
@@ -64,10 +82,10 @@ end
 
 -- The keys beside the list. A list is nearly always in the array part of its table: what follows
 -- its last item is then all the rest.
-local function other_keys(value, length, most)
+local function other_keys(value, length, walk, most)
   local found = { n = 0, seen = {}, steps = 0 }
-  local whole = look(value, nil, length, found, most)
-  if not whole and length >= most then whole = look(value, length, length, found, most) end
+  local whole = look(value, nil, length, found, walk, most)
+  if not whole and length >= most then whole = look(value, length, length, found, walk, most) end
   found.seen = nil
   return found, whole
 end
@@ -90,11 +108,11 @@ end
 ---@return moontide.console.Entries
 function M.of(value, limit, walk, most)
   local length = rawlen(value)
-  local others, whole = other_keys(value, length, math.max(limit + 1, math.min(most or WALK,
-    walk.left)))
+  local others, whole = other_keys(value, length, walk, math.max(limit + 1,
+    math.min(most or WALK, walk.left)))
   walk.left = walk.left - others.steps
   local list, names = places(limit, length, others.n)
-  if others.n <= SORTED then table.sort(others, before) end
+  if others.n <= SORTED then sort(others) end
   local keys = table.move(others, 1, names, 1, {})
   return {
     list = list, keys = keys, more = length - list + others.n - names, at_least = not whole,
