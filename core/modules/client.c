@@ -8,6 +8,7 @@
 #include "client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,10 +185,20 @@ static int wait_for(lua_State *L) {
   return count > 0 ? count + 2 : 2;
 }
 
+/* Ctrl-C takes what was typed away again, also between a poll and the read,
+ * which then would wait for the next key. The shell has stdin's description,
+ * too, so that a mode of that is not for us to change: this is our own. */
+static int input_fd(void) {
+  static int fd = -1;
+  if (fd < 0 && isatty(STDIN_FILENO))
+    fd = open("/proc/self/fd/0", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  return fd >= 0 ? fd : STDIN_FILENO;
+}
+
 /* client.read() -> what has been typed, "" for nothing | nil at the end */
 static int read_stdin(lua_State *L) {
   char piece[4096];
-  ssize_t got = read(STDIN_FILENO, piece, sizeof piece);
+  ssize_t got = read(input_fd(), piece, sizeof piece);
   if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
     return 0;
   lua_pushlstring(L, piece, got > 0 ? (size_t)got : 0);

@@ -150,6 +150,19 @@ describe("the console at a terminal", function()
     assert.equal("1", host:wait_for("eval", 4).source)
   end)
 
+  it("hears a Ctrl-C however soon it comes behind a key", function()
+    local person, host = console.start { slow = nothing }
+    for i = 1, 100 do
+      gives_in(host, 1)
+      person:type "slow\r"
+      host:wait_for("eval", i)
+      person:type "2"
+      person:type "\3"
+      host:wait_for("interrupt", i)
+      person:at_prompt()
+    end
+  end)
+
   it("ignores an empty line", function()
     local person, host = console.start { ["1"] = "one" }
     person:type "\r  \r"
