@@ -353,12 +353,19 @@ void tide_lua_set_budget(tide_host *host, int64_t us) {
         us >= 0 && seconds < TIDE_PUMP_BUDGET ? seconds : TIDE_PUMP_BUDGET;
 }
 
+/* How many slices are run between two looks at the clock, as a mask: who has
+ * little time looks after each, and what is typed has long ones. */
+static int clock_mask(const tide_sched *s) {
+  bool often = s->budget < TIDE_PUMP_BUDGET || s->evaluating.live > 0;
+  return often ? 0 : CLOCK_EVERY - 1;
+}
+
 /* pump() -> whether something is still ready. The loop calls it after anything
  * that entered Lua. */
 static int pump(lua_State *L) {
   tide_sched *s = tide_sched_of(L);
   double stop_at;
-  int clock_mask = s->budget < TIDE_PUMP_BUDGET ? 0 : CLOCK_EVERY - 1;
+  int mask = clock_mask(s);
   lua_settop(L, 0);
   if (s->current != NULL) { /* asked for by a task: no task runs in another */
     lua_pushboolean(L, false);
@@ -373,7 +380,7 @@ static int pump(lua_State *L) {
     step(L, s, take(s));
     s->starting = NULL;
     lua_settop(L, 0);
-    if ((--s->left & clock_mask) == 0) {
+    if ((--s->left & mask) == 0) {
       s->now = tide_sched_time(s);
       if (s->now >= stop_at || s->left <= 0)
         break;
