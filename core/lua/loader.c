@@ -59,6 +59,7 @@ static lua_CFunction find_native(const char *name) {
 #endif
       {".embed", tide_lua_open_embed},
       {".evaluation", tide_lua_open_evaluation},
+      {".json", tide_lua_open_json},
       {".look", tide_lua_open_look},
 #ifdef TIDE_SQLITE
       {".sqlite", tide_lua_open_sqlite},

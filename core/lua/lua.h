@@ -92,6 +92,7 @@ int tide_lua_open_core(lua_State *L);
 /* Modules of their own, for nothing of them is needed at a start. */
 int tide_lua_open_control(lua_State *L);
 int tide_lua_open_digest(lua_State *L);
+int tide_lua_open_json(lua_State *L);
 int tide_lua_open_work(lua_State *L);
 int tide_lua_open_look(lua_State *L);
 int tide_lua_open_tail(lua_State *L);

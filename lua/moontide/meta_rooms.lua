@@ -201,6 +201,15 @@ function room.finish(x) end
 --- Ends our half of an upgraded connection, once all is written.
 function room.shutdown(x) end
 
+---@class moontide.core.json `require "moontide.core.json"`
+local json = {}
+
+--- A function that makes JSON text of a value. See moontide.json for what it promises.
+---@param null table stands for JSON's null
+---@param array table the metatable of what is a list also when it is empty
+---@return fun(value: any): string
+function json.encoder(null, array) end
+
 ---@class moontide.core.digest `require "moontide.core.digest"`
 local digest = {}
 
@@ -342,6 +351,6 @@ function claim:release() end
 return {
   notify = notify, control = control, health = health, http = room, digest = digest,
   work = { source = work.source, all = work.all, sources = source },
-  evaluation = evaluation, look = look,
+  evaluation = evaluation, look = look, json = json,
   sqlite = { open = sqlite.open, claims = claim, databases = database },
 }

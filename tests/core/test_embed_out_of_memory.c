@@ -45,6 +45,7 @@ static const char SCRIPT[] =
           "tide.check('fine', { every = 1 }, function() return true end)\n"
           "tide.shutdown:task('service-stop', 'saved', function()\n"
           "  tide.scope(function(s) s:spawn(tide.sleep, 0) end)\n"
+          "  tide.json.encode { list = { 1, 2.5 }, text = ('y'):rep(3000) }\n"
           "end)\n"
           "tide.spawn(function() tide.sleep(0.001) end)\n";
 

@@ -1,3 +1,5 @@
+require "moontide"
+
 describe("json beside a script's own cjson", function()
   it("keeps its settings whatever the script sets", function()
     local cjson = require "cjson"
@@ -29,7 +31,7 @@ describe("json beside a script's own cjson", function()
 
   it("does not load cjson before there is something to decode", function()
     local out = assert(io.popen([[lua5.4 -e '
-      local json = require "moontide.json"
+      local json = require "moontide".json
       json.encode { a = 1 }
       io.write(tostring(package.loaded.cjson == nil), " ")
       json.decode("1")

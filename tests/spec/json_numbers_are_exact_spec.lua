@@ -1,3 +1,4 @@
+require "moontide"
 local json = require "moontide.json"
 
 describe("json numbers", function()

@@ -1,4 +1,5 @@
 -- Any value that JSON can say comes back the same; values made by chance, from a fixed seed.
+require "moontide"
 local json = require "moontide.json"
 
 local function random_string()
