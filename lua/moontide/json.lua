@@ -1,6 +1,6 @@
 --- JSON for the host and its scripts: exact integers, stable output.
---- Decoding is lua-cjson's work, with settings of our own that a script cannot change; encoding is
---- the core's, for cjson writes at most 14 digits and cannot tell an empty list from an empty object.
+--- Decoding is lua-cjson's work, with settings of our own that a script cannot change; encoding the
+--- core's, for cjson writes at most 14 digits and cannot tell an empty list from an empty object.
 local encoder = require "moontide.json.encoder"
 
 local M = {}
@@ -16,8 +16,8 @@ M.array = encoder.array
 
 --- The text of a value. Keys are sorted by their bytes; a table is a list when its keys are 1 to n.
 --- Metamethods are not asked. Strings that are not UTF-8 are repaired with U+FFFD. Raises for what
---- JSON cannot say: NaN, infinities, holes, mixed keys, functions, cycles, more than 100 levels; and
---- for more members than Lua's stack takes, nearly a million; the message names the place.
+--- JSON cannot say: NaN, infinities, holes, mixed keys, functions, cycles, more than 100 levels,
+--- and for more members than Lua's stack takes, nearly a million; the message names the place.
 ---@type fun(value: any): string
 M.encode = encoder.encode
 
