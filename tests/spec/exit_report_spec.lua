@@ -1,4 +1,5 @@
 -- The exit report: what it says of phases and tasks, and the files it leaves.
+require "moontide" -- the encoder is of its core
 local json = require "moontide.json"
 local uv = require "luv"
 

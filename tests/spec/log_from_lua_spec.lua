@@ -1,4 +1,6 @@
 -- The Lua face of the log, over a core that only remembers.
+require "moontide" -- JSON is of its core
+
 describe("the log from Lua", function()
   local log, written, level, released
 

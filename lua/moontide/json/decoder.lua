@@ -2,7 +2,7 @@
 --- an empty list as an empty table. Both are taken care of by marking them in the text first, as
 --- strings that begin with a byte no valid text can contain.
 local cjson = require "cjson"
-local encoder = require "moontide.json.encoder"
+local json = require "moontide.json"
 
 local M = {}
 
@@ -72,13 +72,13 @@ local function mend(value)
     return tointeger(value) or value
   elseif kind == "string" then
     if sub(value, 1, 1) ~= MARK then return value end
-    if value == MARK then return encoder.array {} end
+    if value == MARK then return json.array {} end
     return tonumber(sub(value, 2))
   elseif kind == "table" then
     for key, item in next, value do value[key] = mend(item) end
     return value
   elseif value == cjson.null then
-    return encoder.null
+    return json.null
   end
   return value
 end
