@@ -51,9 +51,14 @@ local function give_way()
   if native.has_had_its_share() then task.sleep(0) end
 end
 
---- Its function has returned. That, printing, sending and ending are a slice each: who turns the
---- loop by ticks gives us a part of a frame only. What was computed is told, also when the
---- evaluation is cancelled in between.
+-- Whether nothing that it has spawned still runs: its end is as good as there.
+local function is_alone(t)
+  return not t.own or t.own.n == 0
+end
+
+--- Its function has returned. That, printing, sending, recording and ending are a slice each: who
+--- turns the loop by ticks gives us a part of a frame only. What was computed is told, also when
+--- the evaluation is cancelled in between.
 ---@async
 ---@param evaluation moontide.console.Evaluation
 ---@param packed { n: integer, [integer]: any }
@@ -68,6 +73,10 @@ function M.values(evaluation, packed)
   if packed.n > 0 then environment.keep(evaluation.session:environment(), packed[1]) end
   evaluation.reply:value { text = text, n = packed.n, json = data }
   task.sleep(0)
+  if is_alone(evaluation.task) and not evaluation.reply.failed then
+    evaluation.reply:record "ok"
+    task.sleep(0)
+  end
 end
 
 --- Its function has raised. Runs in its task: an error's __tostring is the script's.

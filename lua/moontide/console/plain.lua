@@ -92,7 +92,8 @@ function M.begin(link, text)
     return link:close()
   end
   local session, why = sessions.of(link), nil
-  if not session then session, why = sessions.open(link) end
+  local is_new = not session
+  if is_new then session, why = sessions.open(link) end
   if not session then
     audit.refused(link, why)
     link:write(why .. "\n")
@@ -107,7 +108,7 @@ function M.begin(link, text)
     return M.render(message)
   end
   link.on_text = function(_, line) hear(session, state, line) end
-  session:give_way()
+  if is_new then session:settle_in_slowly() end
   if not session.closed then hear(session, state, text) end
 end
 

@@ -13,6 +13,7 @@ local core = require "moontide.core"
 ---@field type string of the request
 ---@field status moontide.console.Status|nil nil: not over yet
 ---@field audited boolean|nil its end is to be recorded
+---@field recorded boolean|nil and was
 ---@field kept boolean|nil
 ---@field lasts boolean|nil it goes on to the last moment of the process
 ---@field failed boolean|nil an answer could not be sent
@@ -58,6 +59,11 @@ function Reply:error(fields)
   self:send(fields)
 end
 
+-- How long it has taken so far, to a thousandth.
+local function ms_of(reply)
+  return math.floor((core.clock.now() - reply.started_at) * 1e6 + 0.5) / 1e3
+end
+
 -- The last byte of a piece from `at`: not in the middle of a character.
 local function end_of_piece(text, at)
   local stop = at + PIECE - 1
@@ -101,17 +107,22 @@ function Reply:keep()
   self.kept = true
 end
 
+--- Records how it ends, once: it may be ahead of the end.
+---@param status moontide.console.Status
+function Reply:record(status)
+  if not self.audited or self.recorded then return end
+  self.recorded = true
+  audit.ended(self, status, ms_of(self))
+end
+
 --- Ends the request; again harmless.
 ---@param status moontide.console.Status|nil default "ok"
 function Reply:done(status)
   if self.status then return end
-  local seconds = core.clock.now() - self.started_at
-  local ms = math.floor(seconds * 1e6 + 0.5) / 1e3
   status = status or "ok"
   if self.failed and status == "ok" then status = "error" end
-  -- Before the next one of a plain console begins.
-  if self.audited then audit.ended(self, status, ms) end
-  self:send { type = "done", status = status, ms = ms }
+  self:record(status) -- before the next one of a plain console begins
+  self:send { type = "done", status = status, ms = ms_of(self) }
   self.status = status
   self.session:forget(self)
 end

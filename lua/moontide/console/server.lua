@@ -96,7 +96,9 @@ end
 function M.asked(link, request)
   local is_new = not sessions.of(link)
   local session = session_of(link, request)
-  if session and is_new and task.current() then session:give_way() end
+  if session and is_new then
+    if task.current() then session:settle_in_slowly() else session:settle_in() end
+  end
   if session and not session.closed then M.ask(session, request) end
 end
 
@@ -116,7 +118,8 @@ end
 --- such clients are no more than sessions.
 ---@param link moontide.Link
 function M.admit(link)
-  session_of(link, {})
+  local session = session_of(link, {})
+  if session then session:settle_in() end
 end
 
 --- A person types, without a client.

@@ -80,7 +80,7 @@ local function on_over(session, why)
   flow.watch_half(session)
 end
 
---- Opens the session of a connection.
+--- Opens the session of a connection, which is to settle in.
 ---@param link moontide.Link
 ---@return moontide.console.Session|nil
 ---@return string|nil why
@@ -92,24 +92,31 @@ function M.open(link)
   end
   open_count, last_id = open_count + 1, last_id + 1
   local session = setmetatable({
-    id = last_id, uid = link.uid, pid = link.pid, comm = audit.comm(link.pid), policy = allowed,
-    link = link, scope = task.new_scope("console session " .. last_id), running = {}, count = 0,
+    id = last_id, uid = link.uid, pid = link.pid, policy = allowed, link = link,
+    scope = task.new_scope("console session " .. last_id), running = {}, count = 0,
     closers = {}, heard_at = core.clock.now(),
   }, Session)
   sessions[link] = session
   link.on_forget = function() session:close "the client went away" end
   link.on_over = function(_, why) on_over(session, why) end
-  flow.watch_idle(session)
-  write(0, "console", "session opened", "session", session.id, "uid", session.uid, "pid",
-    session.pid, "comm", session.comm, "policy", allowed)
   return session
 end
 
---- Between its opening and its first request: who turns the loop by ticks gives us a part of a
---- frame only.
+--- The rest of its opening: it gets to know who is there, and is closed when nothing is asked.
+function Session:settle_in()
+  self.comm = audit.comm(self.pid)
+  flow.watch_idle(self)
+  write(0, "console", "session opened", "session", self.id, "uid", self.uid, "pid", self.pid,
+    "comm", self.comm, "policy", self.policy)
+end
+
+--- The same in slices of its own, between its opening and its first request: who turns the loop by
+--- ticks gives us a part of a frame only.
 ---@async
-function Session:give_way()
+function Session:settle_in_slowly()
   self.opening = true
+  task.sleep(0)
+  if not self.closed then self:settle_in() end
   task.sleep(0)
   self.opening = nil
 end
