@@ -17,7 +17,7 @@
 #define FRAME (SECOND / GAME_RATE)
 
 enum {
-  HOST_SHARE_US = 50, /* of a frame's 16667 */
+  HOST_SHARE_US = 25, /* of a frame's 16667 */
   MOST_BEHIND = 5,    /* frames that are made up for */
 };
 
