@@ -221,13 +221,17 @@ static uint64_t watch_signal(tide_watchdog *watchdog, uint64_t id, uint64_t now,
   return TIDE_NEVER;
 }
 
-/* While Lua runs now and then, look whether it still does; if no slice has
- * begun since the last look, only an entry wakes the thread, by the alarm. */
+/* While Lua runs now and then, look whether it still does; when no slice has
+ * begun for so long, only an entry wakes the thread, by the alarm. Looks for
+ * other reasons are no sign of that: a ring costs the loop what a slice does,
+ * and who runs Lua sixty times a second would ring each time. */
 static uint64_t watch_idle(tide_watchdog *watchdog, uint64_t last_id,
                            uint64_t now) {
-  bool idle = last_id == watchdog->idle_id;
-  watchdog->idle_id = last_id;
-  return idle ? TIDE_NEVER : now + LOOK_AGAIN;
+  if (last_id != watchdog->idle_id) {
+    watchdog->idle_id = last_id;
+    watchdog->idle_at = now + LOOK_AGAIN;
+  }
+  return now < watchdog->idle_at ? watchdog->idle_at : TIDE_NEVER;
 }
 
 static uint64_t look_at_slice(tide_watchdog *watchdog, uint64_t now) {

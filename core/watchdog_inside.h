@@ -36,6 +36,7 @@ struct tide_watchdog {
   uint64_t seen_id;    /* the slice it saw last */
   uint64_t seen_since; /* and since when */
   uint64_t idle_id;    /* last_id when it last looked */
+  uint64_t idle_at;    /* when it is idle if no other slice has begun */
   uint64_t forced_id;
   uint64_t forced_at;
   uint64_t asked_id; /* to be ended, as somebody has asked for */

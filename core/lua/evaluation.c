@@ -339,9 +339,8 @@ double tide_evaluation_slice(tide_sched *s, tide_task *t) {
   s->evaluating.spared = 0;
   s->evaluating.relay = NULL;
   s->evaluating.resumed = look_at_once(t, now);
-  s->evaluating.share_end = mono + longest_slice(s);
   tide_interrupt_hasten(s->host->interrupt, hook, mono,
-                        s->evaluating.share_end);
+                        mono + longest_slice(s));
   if (t->cancelled)
     return now + HOLD;
   return t->deadline != 0 ? t->deadline + SECOND_LINE : 0;
@@ -436,13 +435,13 @@ static int on_late(lua_State *L) {
   return 0;
 }
 
-/* has_had_its_share() -> whether the evaluation that runs ought to let others
- * have their turn */
-static int has_had_its_share(lua_State *L) {
-  const tide_sched *s = sched_of(L);
-  lua_pushboolean(L, s->current != NULL && s->current->evaluation &&
-                         tide_clock_mono() >= s->evaluating.share_end);
-  return 1;
+/* answers(): what the evaluation that runs does from here on is the library's,
+ * which gives way by itself: its task is one like others. */
+static int answers(lua_State *L) {
+  tide_sched *s = sched_of(L);
+  if (s->current != NULL && s->current->evaluation)
+    tide_evaluation_end(s, s->current);
+  return 0;
 }
 
 /* live() -> how many tasks of evaluations have begun and not ended */
@@ -453,12 +452,8 @@ static int live(lua_State *L) {
 
 int tide_lua_open_evaluation(lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"evaluates", evaluates},
-      {"kill", kill_task},
-      {"on_late", on_late},
-      {"live", live},
-      {"has_had_its_share", has_had_its_share},
-      {NULL, NULL},
+      {"evaluates", evaluates}, {"kill", kill_task},  {"on_late", on_late},
+      {"live", live},           {"answers", answers}, {NULL, NULL},
   };
   tide_lua_newlib(L, functions);
   return 1;

@@ -139,6 +139,7 @@ typedef struct tide_sched {
   int queued;
   int left;         /* slices in this turn of the pump */
   double budget;    /* of a turn, in seconds */
+  double stop_at;   /* when this turn is over */
   lua_Integer live; /* tasks started and not ended */
   double now;       /* as the pump last read it: to a few slices */
   tide_task *spare; /* a task that ended unseen, to be used again */
@@ -164,7 +165,6 @@ typedef struct tide_sched {
     bool pausing;          /* the running one is on its way to the pump */
     bool resumed;          /* it goes on behind a pause, not looked at yet */
     double began;          /* its slice */
-    uint64_t share_end;    /* until when that may last */
     double looked;         /* the hook, or that */
     int period;            /* instructions until its next look */
     uint64_t patient_from; /* when code of the application's was first seen */

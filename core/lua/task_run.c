@@ -353,19 +353,11 @@ void tide_lua_set_budget(tide_host *host, int64_t us) {
         us >= 0 && seconds < TIDE_PUMP_BUDGET ? seconds : TIDE_PUMP_BUDGET;
 }
 
-/* How many slices are run between two looks at the clock, as a mask: who has
- * little time looks after each, and what is typed has long ones. */
-static int clock_mask(const tide_sched *s) {
-  bool often = s->budget < TIDE_PUMP_BUDGET || s->evaluating.live > 0;
-  return often ? 0 : CLOCK_EVERY - 1;
-}
-
 /* pump() -> whether something is still ready. The loop calls it after anything
  * that entered Lua. */
 static int pump(lua_State *L) {
   tide_sched *s = tide_sched_of(L);
-  double stop_at;
-  int mask = clock_mask(s);
+  int clock_mask = s->budget < TIDE_PUMP_BUDGET ? 0 : CLOCK_EVERY - 1;
   lua_settop(L, 0);
   if (s->current != NULL) { /* asked for by a task: no task runs in another */
     lua_pushboolean(L, false);
@@ -374,20 +366,32 @@ static int pump(lua_State *L) {
   if (s->starting != NULL)
     put_back(L, s);
   s->now = tide_sched_time(s);
-  stop_at = s->now + s->budget;
+  s->stop_at = s->now + s->budget;
   s->left = SLICES;
   while (s->first != NULL) {
     step(L, s, take(s));
     s->starting = NULL;
     lua_settop(L, 0);
-    if ((--s->left & mask) == 0) {
+    if ((--s->left & clock_mask) == 0) {
       s->now = tide_sched_time(s);
-      if (s->now >= stop_at || s->left <= 0)
+      if (s->now >= s->stop_at || s->left <= 0)
         break;
     }
   }
   tide_task_arm_parked(L, s);
   lua_pushboolean(L, s->first != NULL);
+  return 1;
+}
+
+/* turn_is_over() -> whether the queue's turn is over: the running slice should
+ * end, and will be the last of it. For tasks of the library that go on for
+ * long. */
+static int turn_is_over(lua_State *L) {
+  tide_sched *s = tide_sched_of(L);
+  bool over = tide_sched_time(s) >= s->stop_at;
+  if (over)
+    s->left = 1;
+  lua_pushboolean(L, over);
   return 1;
 }
 
@@ -451,6 +455,8 @@ static int set_on_error(lua_State *L) {
 }
 
 const luaL_Reg tide_task_run_functions[] = {
-    {"pump", pump},     {"close", close_task},      {"current", current},
-    {"counts", counts}, {"on_error", set_on_error}, {NULL, NULL},
+    {"pump", pump},        {"turn_is_over", turn_is_over},
+    {"close", close_task}, {"current", current},
+    {"counts", counts},    {"on_error", set_on_error},
+    {NULL, NULL},
 };

@@ -373,6 +373,11 @@ function tasks.settle(t, outcome) end
 ---@return boolean more whether something is still ready
 function tasks.pump() end
 
+--- Whether this turn of the queue is over: the running slice should end, and will be the last of
+--- it. For tasks of the library that go on for long.
+---@return boolean
+function tasks.turn_is_over() end
+
 ---@return integer queued
 ---@return integer live
 ---@return integer running 0 or 1

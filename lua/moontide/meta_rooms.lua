@@ -264,10 +264,9 @@ function evaluation.kill(t) end
 ---@param fn fun(t: moontide.Task, held: number|nil)
 function evaluation.on_late(fn) end
 
---- Whether the one that runs ought to let others have their turn. Code of the library's, in which
---- no pause comes, asks this where it goes on for long.
----@return boolean
-function evaluation.has_had_its_share() end
+--- What the one that runs does from here on is the library's, which gives way by itself: its task
+--- is one like others.
+function evaluation.answers() end
 
 --- How many tasks of evaluations have begun and not ended.
 ---@return integer

@@ -66,6 +66,29 @@ describe("an evaluation that is interrupted", function()
     is_clean()
   end)
 
+  async.it("is cancelled with what it has spawned, also while its value is told", function()
+    for turns = 0, 20 do
+      local id = start "tide.spawn(tide.sleep, 1000) return 1"
+      for _ = 1, turns do task.sleep(0) end
+      local _, reply = interrupt(id)
+      assert.equal("cancelled", reply.status, turns .. " turns")
+    end
+    is_clean()
+  end)
+
+  async.it("is told whole, once it has returned", function()
+    local told = 0
+    for turns = 0, 20 do
+      local id = start "return 1"
+      for _ = 1, turns do task.sleep(0) end
+      local _, reply = interrupt(id)
+      assert.equal(reply.status == "ok", reply.value ~= nil, turns .. " turns")
+      if reply.value then told = told + 1 end
+    end
+    assert.is_true(told > 0)
+    is_clean()
+  end)
+
   async.it("ends where it awaits", function()
     local id = start "tide.event('never'):wait()"
     task.sleep(0.01)

@@ -37,6 +37,7 @@ function M.session(policy)
   }
   local self = setmetatable({ messages = {}, by_id = {}, last_id = 0 }, Session)
   self.real = assert(sessions.open(link))
+  self.real:settle_in()
   self.real.policy = policy or "eval"
   self.real.render = function(message)
     self:keep(message)

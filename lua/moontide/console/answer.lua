@@ -15,6 +15,7 @@ local M = {
   ANSWER = 2,
 }
 
+local turn_is_over = core.task.turn_is_over
 local INTERRUPTED = core.coroutine.interrupted
 
 --- Bytes of an error's message.
@@ -48,12 +49,7 @@ end
 
 -- A large value is not printed in one go.
 local function give_way()
-  if native.has_had_its_share() then task.sleep(0) end
-end
-
--- Whether nothing that it has spawned still runs: its end is as good as there.
-local function is_alone(t)
-  return not t.own or t.own.n == 0
+  if turn_is_over() then task.sleep(0) end
 end
 
 --- Its function has returned. That, printing, sending, recording and ending are a slice each: who
@@ -63,7 +59,10 @@ end
 ---@param evaluation moontide.console.Evaluation
 ---@param packed { n: integer, [integer]: any }
 function M.values(evaluation, packed)
-  evaluation.task.shield = { till = core.clock.now() + M.ANSWER } -- to its end: nothing else comes
+  native.answers()
+  local t = evaluation.task
+  local alone = not t.own or t.own.n == 0 -- its end is as good as there
+  t.shield = { till = core.clock.now() + M.ANSWER }
   task.sleep(0)
   local text = printer.values(packed, nil, give_way)
   local data
@@ -73,7 +72,10 @@ function M.values(evaluation, packed)
   if packed.n > 0 then environment.keep(evaluation.session:environment(), packed[1]) end
   evaluation.reply:value { text = text, n = packed.n, json = data }
   task.sleep(0)
-  if is_alone(evaluation.task) and not evaluation.reply.failed then
+  if not alone then
+    t.shield = nil
+    core.task.await_point() -- raises if it was cancelled, with what it has spawned
+  elseif not evaluation.reply.failed then
     evaluation.reply:record "ok"
     task.sleep(0)
   end
