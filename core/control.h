@@ -68,15 +68,15 @@ int tide_control_directory(const char *path, tide_control_access access,
  * Lua (lua/moontide/control_files.lua): in what systemd or the session gives,
  * else in /tmp. */
 void tide_control_place(char *out, size_t size);
-/* Binds and listens there, in a directory that was found right; waits for
- * nothing. 0, or a negative libuv error with a sentence: UV_EBUSY while others
- * bind in the directory. What it opens can be seen from the start by a child
- * that is made meanwhile: the lock, which it closes, and the socket. Not for
- * the loop's thread (fork.h). */
+/* What is opened while a socket is bound; negative: nothing. A child that is
+ * made meanwhile finds it here. */
 typedef struct tide_binding {
-  int lock; /* negative: none */
+  int lock; /* of the directory; closed again */
   int fd;
 } tide_binding;
+/* Binds and listens there, in a directory that was found right; waits for
+ * nothing. 0, or a negative libuv error with a sentence: UV_EBUSY while others
+ * bind in the directory. Not for the loop's thread (fork.h). */
 int tide_control_bind(const struct sockaddr_un *address, const char *directory,
                       tide_binding *binding, char *error, size_t size);
 /* Listens in such a directory. 0, or a negative libuv error with a sentence:

@@ -80,9 +80,6 @@ void tide_control_place(char *out, size_t size) {
     snprintf(out, size, "/tmp/moontide-%u", (unsigned)geteuid());
 }
 
-/* Those who bind in the directory do it one after the other: what one has found
- * left behind, another may have bound before it is removed. The lock is held
- * for microseconds. */
 static int lock_file(const char *directory) {
   char path[4096];
   snprintf(path, sizeof path, "%s/.lock", directory);
@@ -94,6 +91,9 @@ static bool locks(int fd) {
   return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
+/* Those who bind in the directory do it one after the other: what one has found
+ * left behind, another may have bound before it is removed. The lock is held
+ * for microseconds. */
 static int lock(const char *directory, int tries) {
   struct timespec pause = {.tv_nsec = 1000000};
   int fd = lock_file(directory);

@@ -14,9 +14,9 @@
  *
  * Nothing here waits for a client, takes a lock or allocates while the line is
  * open, and for a fork it waits some milliseconds at most (fork.h): totals are
- * looked at between any two steps. What a client sends and is
- * sent is bounded; when all places are taken, the one that has been silent
- * longest goes. All of it is the watchdog's thread but for what says [loop].
+ * looked at between any two steps. What a client sends and is sent is bounded;
+ * when all places are taken, the one that has been silent longest goes. All of
+ * it is the watchdog's thread but for what says [loop].
  */
 #ifndef TIDE_OOB_INSIDE_H
 #define TIDE_OOB_INSIDE_H
@@ -123,7 +123,7 @@ typedef struct tide_oob {
   bool warned;
   pthread_t opener; /* while it is being opened: files may take their time */
   _Atomic bool opened;
-  int open_result; /* behind `opened`, with the next two */
+  int open_result; /* behind `opened`, with open_error */
   tide_binding binding;
   char open_error[512];
   int spare;           /* kept for a client when there are no descriptors */
