@@ -16,11 +16,13 @@
 #define MOST_LEVELS 100
 /* Slots of Lua's stack that a level needs beside its keys. */
 #define SLOTS 8
-/* Values between two looks at whether an interrupt has come. */
-#define LOOK_EVERY 1024
-/* How often it begins anew behind one that has let it go on, or without memory,
- * which a collection may have found. */
-#define BEGINNINGS 4
+/* Values between two looks at whether a hook wants to run: an interrupt, or the
+ * end of an evaluation's slice. One that lets us go on may have changed what we
+ * walk through, so that we begin anew, and look after so many times more: what
+ * has an end is not begun often, and what has none meets its own. */
+#define FIRST_LOOK 1024
+#define LATER 8
+#define LAST_LOOK (FIRST_LOOK * LATER * LATER * LATER * LATER * LATER)
 /* What is kept for the next time, in bytes. */
 #define KEPT 16384
 
@@ -61,8 +63,8 @@ typedef struct writer {
   size_t keys;   /* in use */
   lua_Hook hook; /* as it was when we began */
   int hook_count;
-  bool looks; /* for an interrupt */
-  unsigned values;
+  unsigned values; /* since the last look */
+  unsigned look_every;
   int depth;
   level levels[MOST_LEVELS];
   char message[512];
@@ -355,16 +357,22 @@ static outcome put_string(writer *w) {
   return tide_json_string(w->L, &w->box->text, s, length) ? GOOD : NO_MEMORY;
 }
 
+/* It was set since we began, or is due with the next instruction. */
 static bool wants_hook(const writer *w) {
-  return w->looks && (lua_gethook(w->L) != w->hook ||
-                      lua_gethookcount(w->L) != w->hook_count);
+  lua_Hook hook = lua_gethook(w->L);
+  int count = lua_gethookcount(w->L);
+  return hook != w->hook || count != w->hook_count ||
+         (hook != NULL && count == 1);
 }
 
 /* The value on the top, which stays there. */
 static outcome put_value(writer *w) {
   lua_State *L = w->L;
-  if (++w->values % LOOK_EVERY == 0 && wants_hook(w))
-    return INTERRUPTED;
+  if (++w->values >= w->look_every) {
+    w->values = 0;
+    if (wants_hook(w))
+      return INTERRUPTED;
+  }
   switch (lua_type(L, -1)) {
   case LUA_TSTRING:
     return put_string(w);
@@ -385,7 +393,7 @@ static outcome put_value(writer *w) {
 
 /* ---- the function ----------------------------------------------------- */
 
-static outcome begin(writer *w, lua_State *L, bool looks) {
+static outcome begin(writer *w, lua_State *L, unsigned look_every) {
   w->L = L;
   w->box = lua_touserdata(L, lua_upvalueindex(UP_BOX));
   w->null = lua_topointer(L, lua_upvalueindex(UP_NULL));
@@ -393,7 +401,7 @@ static outcome begin(writer *w, lua_State *L, bool looks) {
   w->keys = w->box->text.length = 0;
   w->hook = lua_gethook(L);
   w->hook_count = lua_gethookcount(L);
-  w->looks = looks;
+  w->look_every = look_every;
   w->values = 0;
   w->depth = 0;
   return put_value(w);
@@ -418,20 +426,31 @@ static int collect_box(lua_State *L) {
   return 0;
 }
 
+/* To the end, beginning anew where that is worth while. */
+static outcome write_all(writer *w, lua_State *L) {
+  unsigned look_every = FIRST_LOOK;
+  bool collected = false;
+  for (;;) {
+    outcome rc = begin(w, L, look_every);
+    lua_settop(L, 1);
+    if (rc == INTERRUPTED) {
+      let_hooks_run(L);
+      look_every = look_every < LAST_LOOK ? look_every * LATER : LAST_LOOK;
+    } else if (rc == NO_MEMORY && !collected) {
+      lua_gc(L, LUA_GCCOLLECT);
+      collected = true;
+    } else {
+      return rc;
+    }
+  }
+}
+
 /* encode(value) -> text. Raises for the caller. */
 static int encode(lua_State *L) {
   writer w;
-  outcome rc = NO_MEMORY;
-  int i;
+  outcome rc;
   lua_settop(L, 1);
-  for (i = 1; i <= BEGINNINGS && (rc == NO_MEMORY || rc == INTERRUPTED); i++) {
-    rc = begin(&w, L, i < BEGINNINGS);
-    lua_settop(L, 1);
-    if (rc == INTERRUPTED)
-      let_hooks_run(L);
-    else if (rc == NO_MEMORY)
-      lua_gc(L, LUA_GCCOLLECT);
-  }
+  rc = write_all(&w, L);
   if (rc == NO_MEMORY)
     drop(L, w.box);
   if (rc != GOOD)

@@ -76,6 +76,16 @@ describe("an evaluation that is interrupted", function()
     is_clean()
   end)
 
+  async.it("ends also in one long call of ours, at the end of its patience", function()
+    local reply = session:eval [[
+      local value = { 1 }
+      for _ = 1, 80 do value = { value, value } end
+      return tide.json.encode(value)]]
+    assert.equal("timeout", reply.status)
+    assert.matches("cannot be paused", reply.error.message)
+    is_clean()
+  end)
+
   async.it("is told whole, once it has returned", function()
     local told = 0
     for turns = 0, 20 do
