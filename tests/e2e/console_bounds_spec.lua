@@ -46,12 +46,30 @@ describe("the console", function()
     end
   end)
 
-  it("drops a client that does not read", function()
+  it("waits with what it prints for a client that reads late", function()
+    local ids = {}
+    client:hello()
+    client:stop_reading()
+    for i = 1, 8 do
+      ids[i] = client:send { type = "eval",
+        source = "for i = 1, 1000 do print(('x'):rep(1000)) end" }
+    end
+    loop.try(function() return false end, 0.5)
+    client:read()
+    for i = 1, 8 do
+      local reply = client:finish(ids[i])
+      assert.same({ "ok", 1001000 }, { reply.status, #reply.out })
+    end
+  end)
+
+  it("drops a client that does not read what cannot wait", function()
     local other = console.connect(app)
     client:hello()
     client:stop_reading()
     for _ = 1, 10 do
-      client:send { type = "eval", source = "for i = 1, 1000 do print(('x'):rep(1000)) end" }
+      client:send { type = "eval", source = [[
+        local text = ("x"):rep(1000)
+        text:gsub("x", function() print(text) end)]] }
     end
     local record = app:wait_log { component = "console", level = "warn" }
     assert.matches("session dropped: the client reads too slowly", record.msg)

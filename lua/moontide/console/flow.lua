@@ -11,6 +11,8 @@ local write, now = core.log.write, core.clock.now
 local M = {
   --- So many bytes may wait for a client to read.
   QUEUED = 4 << 20,
+  --- From so many bytes on who prints waits for it, where that may await.
+  ROOM = 1 << 20,
   --- So long it may read nothing at all while something waits, in seconds.
   STALLED = 10,
   --- How often it is looked after who has closed only its direction, in seconds.
@@ -59,6 +61,20 @@ function M.queued(session, bytes)
   if session.is_watched then return end
   session.is_watched = true
   start(session, "reader", wait_until_read)
+end
+
+-- Whether the running code may await: it is a task, and in nothing like table.sort.
+local function may_await()
+  return coroutine.isyieldable() and (pcall(core.task.await_point))
+end
+
+--- What is printed faster than it is read waits, rather than be the end of the session.
+---@param session moontide.console.Session
+function M.wait_for_room(session)
+  if not session.is_watched or native.queued(session.link.id) < M.ROOM or not may_await() then
+    return
+  end
+  repeat task.sleep(0.002) until session.closed or native.queued(session.link.id) < M.ROOM
 end
 
 -- ---- asking -------------------------------------------------------------------------------------

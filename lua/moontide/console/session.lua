@@ -189,7 +189,9 @@ end
 ---@param text string
 function Session:out(id, text)
   local reply = self.running[id]
-  if reply then reply:out(text) end
+  if not reply then return end
+  reply:out(text)
+  flow.wait_for_room(self)
 end
 
 --- Writes a record into the audit.
