@@ -16,24 +16,25 @@ local function names(n)
   return items
 end
 
--- How often it gives way, and the text.
-local function printed(value, meanwhile)
-  local times = 0
-  local text = printer.values(table.pack(value), nil, function()
-    times = times + 1
-    if meanwhile then meanwhile(times) end
-  end)
-  return times, text
+-- fn(packed, give_way) -> how often it gives way, and what it returns.
+local function counting(fn)
+  return function(value, meanwhile)
+    local times = 0
+    local result = fn(table.pack(value), function()
+      times = times + 1
+      if meanwhile then meanwhile(times) end
+    end)
+    return times, result
+  end
 end
 
-local function converted(value, meanwhile)
-  local times = 0
-  local data = printer.data_of(table.pack(value), nil, function()
-    times = times + 1
-    if meanwhile then meanwhile(times) end
-  end)
-  return times, json.encode(data)
-end
+local printed = counting(function(packed, give_way)
+  return printer.values(packed, nil, give_way)
+end)
+
+local converted = counting(function(packed, give_way)
+  return json.encode(printer.data_of(packed, nil, give_way))
+end)
 
 describe("the printer gives way", function()
   it("between any two items", function()
