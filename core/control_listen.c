@@ -94,9 +94,9 @@ static bool locks(int fd) {
 /* Those who bind in the directory do it one after the other: what one has found
  * left behind, another may have bound before it is removed. The lock is held
  * for microseconds. */
-static int lock(const char *directory, int tries) {
+static int lock(const char *directory) {
   struct timespec pause = {.tv_nsec = 1000000};
-  int fd = lock_file(directory);
+  int fd = lock_file(directory), tries = LOCK_TRIES;
   while (fd >= 0 && !locks(fd)) {
     if (--tries <= 0) {
       close(fd);
@@ -317,7 +317,7 @@ int tide_control_listen(tide_control *control, const char *directory,
   code = tide_control_directory(directory, access, true, error, size);
   if (code != 0)
     return code;
-  int held = lock(directory, LOCK_TRIES);
+  int held = lock(directory);
   code = held < 0 ? held : bind_there(control, access, why, sizeof why);
   if (held >= 0)
     close(held);

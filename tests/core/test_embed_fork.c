@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "embed_helpers.h"
+#include "fork.h"
 
 static tide_host *host_with(unsigned flags, uv_loop_t *loop,
                             const char *script) {
@@ -136,6 +137,28 @@ static void nothing_of_what_is_just_being_opened(void **state) {
   }
 }
 
+/* Neither who opens a file on a busy disk nor a fork waits for the other for
+ * ever; and who held it off in the parent is not there in the child. */
+static void a_fork_waits_for_a_moment_only(void **state) {
+  double began = now();
+  pid_t pid;
+  int status;
+  (void)state;
+  assert_true(tide_fork_hold_off());
+  assert_false(tide_fork_hold_off());
+  pid = fork();
+  if (pid == 0)
+    _exit(tide_fork_hold_off() ? 0 : 1);
+  status = status_of(pid);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  assert_false(tide_fork_hold_off()); /* the fork has not taken it away */
+  assert_true(now() - began < 5);     /* some 20 ms each */
+  tide_fork_go_ahead(true);
+  assert_true(tide_fork_hold_off());
+  tide_fork_go_ahead(true);
+}
+
 /* The loop and what the program has on it is the program's to close. */
 static void on_a_loop_of_the_programs_only_what_is_the_hosts(void **state) {
   uv_loop_t loop;
@@ -242,6 +265,7 @@ int main(void) {
       cmocka_unit_test(a_signal_of_the_childs_is_the_childs),
       cmocka_unit_test(nothing_but_libuvs_pipe_stays_in_a_child),
       cmocka_unit_test(nothing_of_what_is_just_being_opened),
+      cmocka_unit_test(a_fork_waits_for_a_moment_only),
       cmocka_unit_test(on_a_loop_of_the_programs_only_what_is_the_hosts),
       cmocka_unit_test(children_that_are_made_while_it_is_terminated),
   };

@@ -426,6 +426,28 @@ static void an_idle_watchdog_sleeps(void **state) {
   stop_both(interrupt, watchdog, L);
 }
 
+/* As in a game's loop: each frame has a slice, and pays for no wake. */
+static void slices_now_and_then_do_not_wake_it(void **state) {
+  tide_interrupt *interrupt;
+  tide_watchdog *watchdog;
+  lua_State *L;
+  uint64_t before;
+  int i, status;
+  (void)state;
+  start_both(&interrupt, &watchdog, &L);
+  slice_of(interrupt, L, "return 1", 30 * TIDE_SEC, &status);
+  usleep(100 * 1000);
+  before = status_of_thread("voluntary_ctxt_switches:", 10);
+  for (i = 0; i < 30; i++) {
+    slice_of(interrupt, L, "return 1", 30 * TIDE_SEC, &status);
+    usleep(16 * 1000);
+  }
+  /* Its own looks, once a second, are two wakes each. */
+  assert_in_range(status_of_thread("voluntary_ctxt_switches:", 10), before,
+                  before + 10);
+  stop_both(interrupt, watchdog, L);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_total_writes_what_runs_and_ends),
@@ -441,6 +463,7 @@ int main(void) {
       cmocka_unit_test(a_signal_not_taken_up_ends_the_slice),
       cmocka_unit_test(slices_cost_no_system_call),
       cmocka_unit_test(an_idle_watchdog_sleeps),
+      cmocka_unit_test(slices_now_and_then_do_not_wake_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
